@@ -18,7 +18,7 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.bounded_number import BoundedNumber, Window
 from ldp_client.mechanisms.composed_response import ComposedResponse, shell_weights
 from ldp_client.mechanisms.hierarchy import Hierarchy
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_client.privacy import QuestionTerms, compose, every_rule, group_rules, privacy_statement
 from ldp_client.privacy.shuffle import shuffled
 from ldp_client.protocol.epsilon import Epsilon

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ldp_client.ledger.stopping import StopView
     from ldp_client.ledger.view import LedgerView, QuestionView, ResetView
     from ldp_client.options import LedgerFiles, Sending, Sources
-    from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Item, Record, Strings, YesNo
+    from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Item, Record, Sets, Strings, YesNo
     from ldp_client.sending.outbox import OutboxLimits, OutboxView
     from ldp_client.sending.sender import Delivery
     from ldp_client.sending.target import Tls
@@ -97,6 +97,7 @@ __all__ = [
     "Schedule",
     "Sending",
     "ServerRefused",
+    "Sets",
     "Sources",
     "StopView",
     "Stopped",
@@ -128,7 +129,7 @@ _HOMES = {
     "ledger.stopping": ("StopView",),
     "ledger.view": ("LedgerView", "QuestionView", "ResetView"),
     "options": ("LedgerFiles", "Sending", "Sources"),
-    "protocol.domain": ("Attributes", "Categories", "Field", "Integers", "Item", "Record", "Strings", "YesNo"),
+    "protocol.domain": ("Attributes", "Categories", "Field", "Integers", "Item", "Record", "Sets", "Strings", "YesNo"),
     "sending.outbox": ("OutboxLimits", "OutboxView"),
     "sending.sender": ("Delivery",),
     "sending.target": ("Tls",),

@@ -25,7 +25,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.protocol import tags
-from ldp_client.protocol.domain import DOMAINS, Domain, Item
+from ldp_client.protocol.domain import DOMAINS, Domain, Item, Sets
 from ldp_client.protocol.epsilon import Epsilon
 
 if TYPE_CHECKING:
@@ -336,6 +336,8 @@ def _read_mechanism(message: spec_pb2.Mechanism, epsilon: Epsilon, domain: Domai
     kind = message.WhichOneof("kind")
     if kind is None:
         raise InvalidSpec("the spec has no mechanism that this version knows")
+    if isinstance(domain, Sets) and kind != "set_selection":
+        raise InvalidSpec("a domain of sets is answered by set-selection; for every set by itself, ask for attributes")
     fields = getattr(message, kind)
     parameters = {f.name: _parameter(getattr(fields, f.name)) for f in fields.DESCRIPTOR.fields}
     return _mechanism(kind.replace("_", "-")).build(epsilon, domain, seed, parameters)

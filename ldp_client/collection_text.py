@@ -6,7 +6,8 @@
 
     [domain]
     kind = "strings"                            # or "categories" or "attributes" (names), "integers" (lowest, highest)
-    max_bytes = 32                              # or "record", with a table [[domain.fields]] for each field
+    max_bytes = 32                              # or "sets" (names, most), or "record", with a table
+                                                # [[domain.fields]] for each field
 
     [mechanism]
     name = "hashtogram"
@@ -46,7 +47,7 @@ __all__ = ["TABLES", "TOP", "Plain", "as_table", "moment_of", "no_doubles", "rea
 
 TOP = ("id", "question", "epsilon", "nonce")
 TABLES = {
-    "domain": ("kind", "names", "max_bytes", "lowest", "highest", "fields"),
+    "domain": ("kind", "names", "max_bytes", "lowest", "highest", "fields", "most"),
     "mechanism": ("name",),
     "window": ("opens", "closes"),
     "schedule": ("period", "reports"),

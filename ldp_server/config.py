@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, NewType, TypeVar, get_type_hints
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
@@ -43,6 +43,8 @@ __all__ = [
 SAMPLE = (Path(__file__).parent / "sample.toml").read_text(encoding="utf-8")
 
 S = TypeVar("S")
+StoreAddress = NewType("StoreAddress", str)
+"""The address of a store; those of several databases with a space between."""
 
 LONGEST_LINGER = 1.0
 MOST_OPENERS = 64
@@ -204,6 +206,8 @@ class WebConfig:
     trusted_proxies: tuple[str, ...] = ()
     public: bool = False
     released: Path | None = None
+    curator_releases: Path | None = None
+    curator_key: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +215,7 @@ class Config:
     """All settings of `ldp-server serve`."""
 
     data: Path = Path("hearsay-data")
-    store: str = ""
+    store: StoreAddress = StoreAddress("")
     collector: CollectorConfig = field(default_factory=CollectorConfig)
     analyst: AnalystConfig = field(default_factory=AnalystConfig)
     tls: TlsConfig = field(default_factory=TlsConfig)
@@ -308,6 +312,8 @@ def _check_sharing(config: Config) -> None:
 
 
 def _check_addresses(config: Config) -> None:
+    if (config.web.curator_releases is None) != (config.web.curator_key is None):
+        raise InvalidSpec("web.curator_releases and web.curator_key belong together: set both, or neither")
     for text in config.admission.trusted_proxies:
         try:
             ip_network(text)
@@ -389,6 +395,11 @@ def _value(hint: Any, value: object, folder: Path, name: str, prints: str) -> ob
         if not isinstance(value, dict):
             raise InvalidSpec(f"{name} is a table: [{name}]")
         return _read(hint, value, folder, f"{name}.", prints)
+    if hint is StoreAddress:
+        addresses = [_of(str, one, name) for one in (value if isinstance(value, list) else [value])]
+        for one in addresses:
+            check_address(one)
+        return " ".join(addresses)
     if hint in {Path, Path | None}:
         return _path(value, folder, name, required=hint is Path)
     if hint == tuple[Path, ...]:

@@ -164,8 +164,9 @@ def _log(log: LogReader, directory: DataDirectory, *, deep: bool) -> Iterator[Di
                 yield Diagnosis(name, "wrong", str(error))
                 continue
             for period in log.periods(record.number):
-                there = checkpoint_path(directory.states, record.id, period.period).exists()
-                if there and read_checkpoint(directory.states, record.id, period.period) is None:
+                place = (directory.states, record.id, period.period, period.shard)
+                there = checkpoint_path(*place).exists()
+                if there and read_checkpoint(*place) is None:
                     yield Diagnosis(name, "warning", "a checkpoint is damaged; counts will be built from the log again")
                     break
 
@@ -178,7 +179,7 @@ def _collection(log: LogReader, record: CollectionRecord, *, deep: bool) -> str:
     periods = log.periods(record.number)
     looked = [_period(log, one, collection, deep=deep) for one in periods]
     batches, reports = (sum(numbers) for numbers in zip((0, 0), *looked, strict=True))
-    of = "" if collection.schedule is None else f" in {len(periods)} periods"
+    of = "" if collection.schedule is None else f" in {len({one.period for one in periods})} periods"
     if record.compacted:
         return f"compacted, {reports} reports{of}"
     return f"{batches} batches, {reports} reports{of}, every digest fits" if deep else f"{batches} batches{of}"

@@ -19,6 +19,7 @@ COMMANDS = {
     "poison": "How far malicious users can move an estimate.",
     "records": "Tables of several fields, also of a file of your own: errors before you ask.",
     "reproduce": "Measure what the papers claim (needs a checkout of the source).",
+    "sets": "Users who hold several items: errors, and how many items to report.",
     "sweep": "A grid of simulations, in parallel; a stopped one can be resumed.",
     "wire": "Real clients, a real server process, faults: is every report counted once?",
 }
@@ -28,6 +29,7 @@ _ELSEWHERE = {
     "hybrid": "simulator.hybrid.command",
     "records": "simulator.experiments.records.command",
     "reproduce": f"{_CHECKOUT}.command",
+    "sets": "simulator.experiments.sets.command",
 }
 
 

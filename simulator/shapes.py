@@ -17,6 +17,9 @@ __all__ = [
     "PlanRow",
     "PoisonRow",
     "RecordsRun",
+    "SetChoice",
+    "SetItem",
+    "SetsRun",
     "TableError",
     "WireRun",
 ]
@@ -56,6 +59,53 @@ class RecordsRun(TypedDict):
     possible_error: float
     covered: float
     tables: list[TableError]
+
+
+class SetItem(TypedDict):
+    """An item of `ldp-simulate sets`; numbers are shares of the users."""
+
+    item: str
+    truth: float
+    after_cut: float
+    """The users who still hold it after large sets were cut."""
+    estimate: float
+    stated_error: float
+    low: float
+    high: float
+
+
+class SetChoice(TypedDict):
+    """What reporting up to `most` items costs, as planned, for an item with the root mean square of all shares."""
+
+    most: int
+    interval: float
+    short: float
+
+
+class SetsRun(TypedDict):
+    """`ldp-simulate sets`; errors are root mean squares over the items, as shares of the users."""
+
+    users: int
+    epsilon: str
+    items: int
+    most: int
+    report_bits: int
+    error: float
+    """Of the estimates against the truth."""
+    noise: float
+    """Against the truth after the cut."""
+    stated_error: float
+    short: float
+    """By how much the truth after the cut is less."""
+    covered: float
+    """The part of the 95% intervals that contain the truth after the cut."""
+    cut: float
+    """The users whose sets were cut."""
+    cut_estimate: float
+    cut_low: float
+    cut_high: float
+    choices: list[SetChoice]
+    rows: list[SetItem]
 
 
 class FrequencySeconds(TypedDict):

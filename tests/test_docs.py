@@ -92,7 +92,7 @@ def test_readme_shows_what_the_demo_prints() -> None:
     (shown,) = [block.text for block in blocks((ROOT / "README.md").read_text("utf-8")) if block.language == "console"]
     demo = [sys.executable, "-m", "ldp_server", "demo"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
-    done = subprocess.run(demo, env=environment, capture_output=True, text=True, check=True, timeout=200)
+    done = subprocess.run(demo, env=environment, capture_output=True, text=True, check=True, timeout=300)
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert [line for line in shown.splitlines() if line not in printed] == []
 

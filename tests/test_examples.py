@@ -27,7 +27,7 @@ def run(name: str, folder: Path) -> str:
     done = subprocess.run(
         [python(), "-W", "error", str(EXAMPLES / name)],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), "COLUMNS": "120"},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -87,7 +87,7 @@ def test_the_notebook_of_the_analysis(tmp_path: Path) -> None:
     done = subprocess.run(
         [python(), "-W", "error", "-m", "tests.notebooks", str(EXAMPLES / "analysis.ipynb")],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
-        capture_output=True, text=True, timeout=200, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+import pytest
+
+from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS, module_of
 from ldp_client.protocol import tags
 from ldp_client.protocol.v1 import collector_pb2, spec_pb2
 from ldp_server.oracles import ORACLES
@@ -31,6 +33,20 @@ def test_no_module_that_a_stranger_names_is_imported():
     for name in ("base", "team-sketch", "registry", "..collection", "__init__", ""):
         for registry in (MECHANISMS, ORACLES, CROWDS):
             assert name not in registry
+
+
+def test_mechanisms_for_records_are_found_one_folder_deeper():
+    for package in ("ldp_client.mechanisms", "ldp_server.oracles", "simulator.crowd"):
+        assert module_of(package, "sampled-table") == f"{package}.records.sampled_table"
+        assert module_of(package, "linear-hash") == f"{package}.linear_hash"
+        with pytest.raises(KeyError, match="no-such"):
+            module_of(package, "no-such")
+
+
+def test_each_half_of_a_mechanism_lies_in_the_same_folder():
+    halves = ("ldp_client.mechanisms", "ldp_server.oracles", "simulator.crowd")
+    for name in set(MECHANISMS) - REPRODUCTIONS:
+        assert len({module_of(package, name).removeprefix(package) for package in halves}) == 1
 
 
 REFUSED = """

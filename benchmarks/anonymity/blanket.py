@@ -16,7 +16,7 @@ from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.hierarchy import design as tree_design
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.mechanisms.subset_selection import design as subset_design
 from ldp_client.privacy.blanket import Blanket

@@ -24,7 +24,7 @@ from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.people import Record as Held
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import LaplaceFourier, parities_of
-from ldp_server.curator.workloads.linear import CubeNoise
+from ldp_server.curator.workloads.knorm.cube import CubeNoise
 from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.tables import LaplaceTables, WorkloadMechanism
 from ldp_server.curator.workloads.universe import Workload, pairs

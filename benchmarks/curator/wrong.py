@@ -6,10 +6,13 @@ Each is a subclass of the right one, with the printed constant.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ldp_server.curator.draws import laplace_scale
+import numpy as np
+
+from ldp_server.curator.draws import gaussian_scale, laplace_scale
 from ldp_server.curator.releases.gap_max import ObviousAnswer
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.mode import GRAIN, Mode
@@ -17,15 +20,20 @@ from ldp_server.curator.releases.ranges.concave import ConcaveSearch
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import LaplaceFourier
+from ldp_server.curator.workloads.knorm.hull import HullNoise
+from ldp_server.curator.workloads.knorm.polytope import Polytope
+from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.tables import LaplaceTables
 
 __all__ = [
     "AddRemoveFourier",
     "AddRemoveHistogram",
+    "AddRemoveLinear",
     "AddRemoveStability",
     "AddRemoveTables",
     "PrintedConcaveSearch",
+    "PrintedHull",
     "PrintedMode",
     "PrintedMwem",
     "PrintedObviousAnswer",
@@ -116,6 +124,29 @@ class AddRemoveFourier(LaplaceFourier):
     @property
     def scale(self) -> float:
         return laplace_scale(self.moved, 2 * self.epsilon)
+
+
+@dataclass(frozen=True)
+class AddRemoveLinear(LinearAnswers):
+    """The matrix mechanism with its printed sensitivity: the largest column alone, not the distance of two."""
+
+    @property
+    def scale(self) -> float:
+        rows = self.plan.rows
+        if self.paid.epsilon is not None:
+            return laplace_scale(int(np.abs(rows).sum(axis=0).max()), self.paid.epsilon)
+        return gaussian_scale(int(np.square(rows).sum(axis=0).max()), self.paid.rho or Fraction(1))
+
+
+class PrintedHull(HullNoise):
+    """K is the hull of what one person adds to the answers and its mirror image: right for adding or removing."""
+
+    @classmethod
+    def of(cls, answers: Sequence[Sequence[int]], epsilon: Fraction) -> PrintedHull:
+        """Return the noise for answers that span the space."""
+        rows = np.array(answers, np.int64)
+        body = Polytope(np.concatenate([rows, -rows]))
+        return cls(body, np.eye(rows.shape[1], dtype=np.int64), epsilon)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from benchmarks.records.averages import averages
 from benchmarks.records.flights import flights
 from benchmarks.records.maps import maps
+from benchmarks.records.sets import sets
 from benchmarks.row import Options, Row, cpu_seconds, row
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.randomized_response import Response
@@ -188,7 +189,7 @@ def _intervals() -> Iterator[Row]:
 
 def run(options: Options) -> Iterator[Row]:
     """Errors of tables; five minutes. With --peers also those of a real data set, which is fetched from the network."""
-    for part in (_binary, _mixed, _projection, _intervals, averages, maps):
+    for part in (_binary, _mixed, _projection, _intervals, averages, maps, sets):
         yield from part()
     if options.peers:
         yield from flights(peers=True)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.row import Row, cpu_seconds, row
-from ldp_client.mechanisms.averaged_table import AveragedTable, design
+from ldp_client.mechanisms.records.averaged_table import AveragedTable, design
 from ldp_client.protocol.domain import Field, Integers, Record
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.row import Row, cpu_seconds, row
-from ldp_client.mechanisms.sampled_grid import SampledGrid, design
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid, design
 from ldp_client.protocol.domain import Field, Integers, Record
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.fields import is_field
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles.laws.projection import norm_sub
-from ldp_server.oracles.sampled_grid import SampledGridOracle
+from ldp_server.oracles.records.sampled_grid import SampledGridOracle
 from simulator import crowd
 
 __all__ = ["maps"]

@@ -104,8 +104,7 @@ _INTERVALS = (
     "ldp_server.oracles.laws",
 )
 _NUMBERS = tuple(
-    f"ldp_client.mechanisms.{name}"
-    for name in ("bounded_number", "composed_response", "hierarchy", "sampled_attribute")
+    f"ldp_client.mechanisms.{name}" for name in ("bounded_number", "composed_response", "hierarchy", "records")
 )
 _PAPER = tuple(
     f"ldp_server.heavy_hitters.paper.{name}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes, Record
+from ldp_client.protocol.domain import Attributes, Record, Sets
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
@@ -49,7 +49,7 @@ def read_item(collection: Collection, line: bytes) -> Item:
 def _read_text(domain: Domain, text: str) -> Item:
     if isinstance(domain, Record):
         return _read_record(text)
-    if isinstance(domain, Attributes):
+    if isinstance(domain, Attributes | Sets):
         return frozenset([text] if text in domain.names else text.split(_AND))
     return text
 

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ldp_client.ledger.view import AnsweredView, MadeView
-from ldp_client.mechanisms.sampled_table import SampledTable
+from ldp_client.mechanisms.records.sampled_table import SampledTable
 from ldp_client.privacy.attributes import AttributeFilter
 from ldp_client.protocol.domain import Record
 from ldp_client.trust.policy import decimal_text

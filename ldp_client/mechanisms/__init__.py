@@ -7,20 +7,24 @@ A mechanism is found by its name, and nothing lists the mechanisms a second time
     LinearHashOracle    a class of ldp_server/oracles/linear_hash.py
     randomize       a function of simulator/crowd/linear_hash.py
 
-`MECHANISMS` finds the first of these, `ldp_server.oracles.ORACLES` and `simulator.crowd.CROWDS` the others. A module
-is imported when its mechanism is first asked for: a device needs one or two of them. docs/adding-a-mechanism.md says
-how to add one.
+`MECHANISMS` finds the first of these, `ldp_server.oracles.ORACLES` and `simulator.crowd.CROWDS` the others. Mechanisms
+for records lie one folder deeper, in `records` of all three packages. A module is imported when its mechanism is first
+asked for: a device needs one or two of them. docs/adding-a-mechanism.md says how to add one.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import Final, TypeVar, cast
 
 from ldp_client.mechanisms.base import Randomizer
 
-__all__ = ["MECHANISMS", "REPRODUCTIONS", "Registry", "class_name"]
+__all__ = ["FOLDERS", "MECHANISMS", "REPRODUCTIONS", "Registry", "class_name", "module_of"]
+
+FOLDERS: Final = ("", "records.")
+"""Where the module of a mechanism may lie, in each of the three packages."""
 
 REPRODUCTIONS: Final = frozenset({"genprot"})
 """Mechanisms that have a number in spec.proto but are not for users; their code is in simulator/reproductions."""
@@ -31,6 +35,15 @@ Found = TypeVar("Found")
 def class_name(mechanism: str) -> str:
     """Return the name of a mechanism's class: "linear-hash" is LinearHash."""
     return "".join(word.capitalize() for word in mechanism.split("-"))
+
+
+def module_of(package: str, mechanism: str) -> str:
+    """Return the module that a package has for a mechanism; `KeyError` if it has none."""
+    modules = (f"{package}.{folder}{mechanism.replace('-', '_')}" for folder in FOLDERS)
+    found = next((module for module in modules if find_spec(module) is not None), None)
+    if found is None:
+        raise KeyError(mechanism)
+    return found
 
 
 class Registry(Mapping[str, Found]):
@@ -49,7 +62,7 @@ class Registry(Mapping[str, Found]):
         if mechanism not in self._found:
             if mechanism not in _shipped():  # never import a module whose name comes from outside
                 raise KeyError(mechanism)
-            module = importlib.import_module(f"{self._package}.{mechanism.replace('-', '_')}")
+            module = importlib.import_module(module_of(self._package, mechanism))
             self._found[mechanism] = cast(Found, getattr(module, self._attribute(mechanism)))
         return self._found[mechanism]
 

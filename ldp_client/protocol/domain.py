@@ -4,6 +4,7 @@
     Strings      all byte strings of at most `max_bytes` bytes; a str is its UTF-8 bytes
     Integers     lowest, lowest + 1, ..., lowest + count - 1
     Attributes   the subsets of a listed set of yes/no attributes; `none` is the empty one
+    Sets         the subsets of a listed set of items, of which up to `most` are reported whole
     Record       several named fields, each of categories, integers or yes/no; in `none` no field has an answer
 
 `DOMAINS` holds them by `kind`. The kind is the name of the field in spec.proto and the value of `kind` in a
@@ -30,6 +31,7 @@ __all__ = [
     "MAX_ATTRIBUTES",
     "MAX_CATEGORIES",
     "MAX_FIELDS",
+    "MAX_SET_NAMES",
     "MAX_STRING_BYTES",
     "NONE",
     "Attributes",
@@ -42,6 +44,7 @@ __all__ = [
     "Integers",
     "Item",
     "Record",
+    "Sets",
     "Strings",
     "YesNo",
     "as_set",
@@ -72,6 +75,7 @@ NONE = 0
 
 MAX_CATEGORIES = (1 << 20) - 1
 MAX_ATTRIBUTES = 20
+MAX_SET_NAMES = 240
 MAX_STRING_BYTES = 1024
 MAX_FIELDS = 32
 _MAX_RECORDS = 1 << 62
@@ -115,6 +119,11 @@ class Domain(ABC):
     @abstractmethod
     def item(self, index: int) -> Item:
         """Return the item with this index; None for 0."""
+
+    @property
+    def counted(self) -> Domain:
+        """The domain of what the server counts: this one, or the single items of a domain of sets."""
+        return self
 
     @property
     def bits(self) -> int:
@@ -326,6 +335,55 @@ class Attributes(Domain):
 
 
 @dataclass(frozen=True)
+class Sets(Domain):
+    """The subsets of a listed set of items. The index has one bit for each item, the first in the lowest bit.
+
+    A set of at most `most` items is reported whole, a larger one in part. A name outside the list is left out of the
+    set, so that an app need not know the list. Who holds nothing on it is `none`.
+    """
+
+    names: tuple[str, ...]
+    most: int
+    kind: ClassVar[str] = "sets"
+    readable: ClassVar[Mapping[str, type]] = {"names": list, "most": int}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        _check_names(self.names, MAX_SET_NAMES, self.kind, "item")
+        if type(self.most) is not int or not 2 <= self.most <= len(self.names):
+            raise InvalidSpec(
+                f"a domain of sets takes a `most` from 2 to its {len(self.names)} names; "
+                "who holds one item at a time is asked with a domain of categories"
+            )
+
+    @property
+    def counted(self) -> Categories:
+        return Categories(self.names)
+
+    @property
+    def size(self) -> int:
+        return 1 << len(self.names)
+
+    def index(self, item: Item) -> int:
+        """Return the sum of 2^i over the items of the set that are listed."""
+        if item is None:
+            return NONE
+        if not isinstance(item, AbstractSet) or not all(isinstance(name, str) for name in item):
+            raise _wrong_type(self.kind, "a set of str", item)
+        return sum((name in item) << i for i, name in enumerate(self.names))
+
+    def item(self, index: int) -> frozenset[str] | None:
+        self._check(index)
+        return frozenset(name for i, name in enumerate(self.names) if index >> i & 1) or None
+
+    def describe(self) -> dict[str, object]:
+        return {"kind": self.kind, "names": list(self.names), "most": self.most}
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"names": self.names, "most": self.most}
+
+
+@dataclass(frozen=True)
 class YesNo(Domain):
     """A field of a record: yes (True) or no (False), and `none`. It is no domain of its own.
 
@@ -526,5 +584,5 @@ def _readable_field(table: object) -> Field:
 
 
 DOMAINS: Final[Mapping[str, type[Domain]]] = {
-    domain.kind: domain for domain in (Categories, Strings, Integers, Attributes, Record)
+    domain.kind: domain for domain in (Categories, Strings, Integers, Attributes, Record, Sets)
 }

@@ -19,9 +19,11 @@ __all__ = [
     "EXPLAIN",
     "LINKABLE_TOKEN",
     "LIST_COSIGNATURE",
+    "LOCKED_KEY",
     "QUESTION",
     "SEALED_REPORT",
     "SEED",
+    "SHARD",
     "STREAM",
     "TOKEN_ISSUER",
     "TOKEN_ORIGIN",
@@ -53,6 +55,10 @@ LIST_COSIGNATURE = b"hearsay/list-cosignature/v1"
 """A witness's signature of how far the list of collections is."""
 LINKABLE_TOKEN = b"hearsay/admission-token/v1"
 """Signature of a linkable token, which admits one batch."""
+LOCKED_KEY = b"hearsay/locked-key/v1"
+"""What is bound to a curator's key that a passphrase locks."""
+SHARD = b"hearsay/shard/v1"
+"""Hash of a token, an id or a digest that says in which of several databases it belongs."""
 TOKEN_ISSUER = b"issuer.hearsay.invalid"
 TOKEN_ORIGIN = b"collector.hearsay.invalid"
 """The names in the challenge of every unlinkable token (RFC 9577). No host can have a name that ends in .invalid."""

@@ -29,9 +29,10 @@ __all__ = [
     "SECRET_BYTES",
     "VolunteerRecord",
     "consent_digest",
-    "open_record",
+    "read_record",
     "record_name",
     "seal_record",
+    "unsealed",
     "volunteer_bytes",
 ]
 
@@ -88,18 +89,25 @@ def seal_record(record: VolunteerRecord, collection_id: bytes, domain: Domain, p
     return bytes([FORMAT]) + key + seal_suite().encrypt(text, found, info=_info(collection_id, key))
 
 
-def open_record(
-    sealed: bytes, collection_id: bytes, domain: Domain, secret: X25519PrivateKey
-) -> VolunteerRecord | None:
-    """Open a record with the curator's key; None if it was not sealed to this key for this collection."""
+def unsealed(sealed: bytes, collection_id: bytes, secret: X25519PrivateKey) -> bytes | None:
+    """Return what a record holds, still as bytes; None if it was not sealed to this key for this collection.
+
+    Nothing else that is sealed to the same key opens here: the `info` is that of volunteers' records.
+    """
     from cryptography.exceptions import InvalidTag
 
     key = key_id(secret.public_key().public_bytes_raw())
-    if len(sealed) != volunteer_bytes(domain) or sealed[: 1 + KEY_ID_BYTES] != bytes([FORMAT]) + key:
+    if sealed[: 1 + KEY_ID_BYTES] != bytes([FORMAT]) + key:
         return None
     try:
-        text = seal_suite().decrypt(sealed[1 + KEY_ID_BYTES :], secret, info=_info(collection_id, key))
+        return seal_suite().decrypt(sealed[1 + KEY_ID_BYTES :], secret, info=_info(collection_id, key))
     except (InvalidTag, ValueError):
+        return None
+
+
+def read_record(text: bytes, domain: Domain) -> VolunteerRecord | None:
+    """Read what a record holds; None if it has another form than the records of this domain."""
+    if len(text) != _BUDGET_BYTES + _DIGEST_BYTES + _width(domain):
         return None
     index = int.from_bytes(text[_BUDGET_BYTES + _DIGEST_BYTES :], "little")
     if index >= domain.size:

@@ -81,7 +81,7 @@ class Answer:
     @property
     def table(self) -> AnswerTable:
         """The rows as columns."""
-        return table_of(self, self.ROWS, self.EXTRA, self.metadata, self.about.collection.domain)
+        return table_of(self, self.ROWS, self.EXTRA, self.metadata, self.about.collection.domain.counted)
 
     def to_frame(self, library: FrameLibrary | None = None) -> Any:
         """Return the rows as a data frame of pandas or polars, as an Arrow table, or as a dict of numpy columns.

@@ -1,7 +1,8 @@
 """What an analyst asks about several periods, or about two collections: trends, changes, comparisons.
 
-Each takes `items`, `attributes`, `ranges`, `quantiles` or `average=True`: exactly one of them. What can be asked
-depends on the mechanism, as for the questions about one set of reports.
+Each takes `items`, `attributes`, `ranges`, `quantiles`, `average=True`, a table, `averages=True` or `areas`: exactly
+one of them. A table is the `fields` of records, `where` for a slice, or both; `cells` are those of its cells that are
+wanted. What can be asked depends on the mechanism, as for the questions about one set of reports.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answers_over_time import CollectionChange, CollectionComparison, CollectionTrend
 from ldp_server.analyst.asking import Call, asked
-from ldp_server.analyst.questions import Which, named
+from ldp_server.analyst.questions import Which, areas_to_wire, named, value_to_wire
 from ldp_server.analyst.relating import Relating
+from ldp_server.answers.fields.areas import Area
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.over_time.periods import Periods, asked_periods
+from ldp_server.answers.over_time.trend import ONE_KIND
+from ldp_server.answers.records import Where
 from ldp_server.answers.wire import item_to_wire
 
 __all__ = ["AcrossPeriods", "AskedValues", "Side"]
@@ -34,6 +38,11 @@ class AskedValues(TypedDict, total=False):
     ranges: Iterable[Between]
     quantiles: Iterable[float]
     average: bool
+    fields: Iterable[str]
+    where: Where
+    cells: Iterable[Item]
+    averages: bool
+    areas: Iterable[Area]
 
 
 class AcrossPeriods(Relating):
@@ -71,7 +80,7 @@ class AcrossPeriods(Relating):
         confidence: float = 0.95,
         **values: Unpack[AskedValues],
     ) -> Call[CollectionChange]:
-        """Say of items or attributes whether their share changed from one period to the next ones.
+        """Say whether shares of items, attributes, cells or areas, or averages of cells, changed over the periods.
 
         If nothing changes, the probability of ever saying so is at most 1 - confidence, however often this is asked
         about periods with the same beginning.
@@ -107,9 +116,12 @@ def _side(side: Side) -> pb.Side:
 
 
 def _asked(values: AskedValues) -> pb.Asked:
-    given = [name for name, value in values.items() if value is not None and value is not False]
-    if len(given) != 1:
-        raise InvalidSpec("ask for items, attributes, ranges, quantiles or the average: for one of them")
+    given = {name for name, value in values.items() if value is not None and value is not False}
+    table = given & {"fields", "where", "cells"}
+    if len(given - table) + bool(table) != 1:
+        raise InvalidSpec(ONE_KIND)
+    if table:
+        return pb.Asked(table=_table(values))
     if "items" in given:
         return pb.Asked(given=pb.GivenItems(items=[item_to_wire(item) for item in values["items"]]))
     if "attributes" in given:
@@ -119,4 +131,21 @@ def _asked(values: AskedValues) -> pb.Asked:
         return pb.Asked(ranges=pb.RangesQuestion(between=between))
     if "quantiles" in given:
         return pb.Asked(quantiles=pb.QuantilesQuestion(shares=values["quantiles"]))
+    return _asked_of_records(values, given)
+
+
+def _asked_of_records(values: AskedValues, given: set[str]) -> pb.Asked:
+    if "averages" in given:
+        return pb.Asked(averages=pb.AveragesQuestion())
+    if "areas" in given:
+        return pb.Asked(areas=areas_to_wire(values["areas"]))
     return pb.Asked(average=pb.AverageQuestion())
+
+
+def _table(values: AskedValues) -> pb.TableQuestion:
+    where = {name: list(held) for name, held in (values.get("where") or {}).items()}
+    return pb.TableQuestion(
+        fields=list(values.get("fields") or ()),
+        where=[pb.Slice(field=name, items=[value_to_wire(one) for one in held]) for name, held in where.items()],
+        cells=[item_to_wire(item) for item in values.get("cells") or ()],
+    )

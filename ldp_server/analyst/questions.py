@@ -54,7 +54,7 @@ from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 from ldp_server.heavy_hitters.dictionary import Words, packed
 
-__all__ = ["EveryLook", "Questions", "Which", "about", "at", "named", "value_to_wire"]
+__all__ = ["EveryLook", "Questions", "Which", "about", "areas_to_wire", "at", "named", "value_to_wire"]
 
 _COPIES = {"weighed": pb.WEIGHED, "once": pb.ONCE}
 
@@ -66,7 +66,8 @@ class EveryLook(float):
     """A confidence that holds at every look: the intervals are right at all numbers of reports at once.
 
     For whoever looks at an answer while reports come in: `analyst.estimate(which, confidence=EveryLook(0.95))`. These
-    intervals are 1.5 to 4 times as wide (docs/planning.md). Frequencies, averages, ranges and attributes have them.
+    intervals are 1.5 to 4 times as wide (docs/planning.md). Frequencies, tables, averages, maps, ranges and
+    attributes have them.
     """
 
 
@@ -193,13 +194,9 @@ class Questions:
 
         Without areas: in each tile of the map. With `together`, all intervals are right at once.
         """
-        wanted = [
-            pb.Area(**{name: pb.Between(first=str(a), last=str(b)) for name, (a, b) in zip("xy", area, strict=True)})
-            for area in areas or ()
-        ]
-        if areas is not None and not wanted:
+        question = areas_to_wire(areas or ())
+        if areas is not None and not question.areas:
             raise InvalidSpec("ask for at least one area, or for the whole map")
-        question = pb.AreasQuestion(areas=wanted)
         request = pb.NumbersRequest(**about(which, periods), **at(confidence), together=together, areas=question)
         return Call("Numbers", request, CollectionAreas.of, long=True)
 
@@ -345,6 +342,15 @@ def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
         return replace(CollectionEstimates.of(response), threshold=request.threshold or None)
 
     return Call("Estimate", request, read, long=True)
+
+
+def areas_to_wire(areas: Iterable[Area]) -> pb.AreasQuestion:
+    """Return the message for areas of a map."""
+    wanted = [
+        pb.Area(**{name: pb.Between(first=str(a), last=str(b)) for name, (a, b) in zip("xy", area, strict=True)})
+        for area in areas
+    ]
+    return pb.AreasQuestion(areas=wanted)
 
 
 def value_to_wire(value: FieldItem) -> pb.Item:

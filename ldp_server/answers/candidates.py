@@ -29,7 +29,7 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
 from ldp_client.mechanisms.randomized_response import MAX_ANSWERS, RandomizedResponse, Response
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.fields import is_field
 from ldp_client.protocol.stream import SEED_BYTES

@@ -35,6 +35,7 @@ from ldp_server.answers.columns import Column, Columns, WholeDomain
 from ldp_server.answers.every_look import frequency_ends
 from ldp_server.answers.everything_else import Picked, Rest, rest_at_every_look, rest_of_fixed, rest_of_picked
 from ldp_server.answers.more import more_for_half
+from ldp_server.answers.sets import SetSizes, set_sizes, single_items
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.oracles import as_frequency
@@ -99,7 +100,8 @@ class Estimates:
     coverage: Coverage
     rows: Columns[Estimate]
     everything_else: Rest | None
-    """None where every item is listed. With the estimates of fixed items it adds up to `reports`."""
+    """None where every item is listed, and where a user may hold several items. With the estimates of fixed items it
+    adds up to `reports`."""
     every_look: bool = False
     """Whether the intervals are right at every number of reports at once, and not only at one."""
     more_for_half: int | None = None
@@ -109,6 +111,8 @@ class Estimates:
     """The fields of the table, where the items are cells of one (records.py)."""
     where: tuple[str, ...] = field(default=(), metadata=_UNLESS_EMPTY)
     """Which users alone are counted there, in words."""
+    sets: SetSizes | None = field(default=None, metadata=_UNLESS_NONE)
+    """How large the users' sets are, where the items are those of sets (sets.py)."""
 
 
 def _tail(alpha: float, intervals: int) -> float:
@@ -156,9 +160,9 @@ class _Question:
     ) -> Estimates:
         """Return the raw estimates of these items with everything that follows from them."""
         alpha, raw, widened = 1 - self.confidence, listed.raw, widening(oracle)
-        tail = _tail(alpha, _count(self.coverage, collection.domain.size, len(listed.items)))
+        tail = _tail(alpha, _count(self.coverage, collection.domain.counted.size, len(listed.items)))
         if self.every_look:
-            low, high = widened.stretched(raw, *frequency_ends(oracle, raw, tail), oracle.reports)
+            low, high = widened.stretched(raw, *frequency_ends(oracle, listed.indexes, raw, tail), oracle.reports)
         else:
             low, high = oracle.intervals(listed.indexes, raw, widened.tail(tail))
         columns: dict[str, Column] = {
@@ -174,12 +178,17 @@ class _Question:
             columns["verdict"] = _verdicts(low, high, self.threshold)
         rest = self._rest(oracle, listed, picked, (low, high))
         found, (_, seen), more = Columns(Estimate, columns), accepted(oracle), more_for_half(oracle)
-        return Estimates(oracle.reports, self.confidence, self.coverage, found, rest, self.every_look, more, seen)
+        sizes = set_sizes(oracle, alpha / 2, every_look=self.every_look)
+        return Estimates(
+            oracle.reports, self.confidence, self.coverage, found, rest, self.every_look, more, seen, sets=sizes
+        )
 
     def _rest(
         self, oracle: FrequencyOracle, listed: _Listed, picked: Picked | None, ends: tuple[Floats, Floats]
     ) -> Rest | None:
         alpha, raw, widened = 1 - self.confidence, listed.raw, widening(oracle)
+        if not oracle.exclusive:
+            return None
         if picked is not None:
             found = rest_of_picked(oracle, picked, alpha, widened)
             return rest_at_every_look(oracle, found, *ends) if self.every_look else found
@@ -189,13 +198,13 @@ class _Question:
         found = rest_of_fixed(oracle, listed.indexes[places], raw[places], alpha, widened)
         if not self.every_look:
             return found
-        wide = frequency_ends(oracle, raw[places], _tail(alpha, len(places) or 1))
+        wide = frequency_ends(oracle, listed.indexes[places], raw[places], _tail(alpha, len(places) or 1))
         return rest_at_every_look(oracle, found, *widened.stretched(raw[places], *wide, oracle.reports))
 
 
 def _indexes(collection: Collection, items: Iterable[Item]) -> list[int]:
     wanted = list(items)
-    indexes = [collection.domain.index(item) for item in wanted]
+    indexes = [collection.domain.counted.index(item) for item in wanted]
     if any(index == NONE and item not in (None, frozenset()) for index, item in zip(indexes, wanted, strict=True)):
         raise InvalidSpec("an item asked for lies outside the collection's domain")
     return indexes
@@ -203,7 +212,7 @@ def _indexes(collection: Collection, items: Iterable[Item]) -> list[int]:
 
 def item_indexes(collection: Collection, items: Iterable[Item]) -> Indexes:
     """Return the indexes of items; one outside the domain is refused."""
-    return from_ints(_indexes(collection, items), collection.domain.bits)
+    return from_ints(_indexes(collection, items), collection.domain.counted.bits)
 
 
 def given_items(
@@ -217,9 +226,9 @@ def given_items(
     every_look: bool = False,
 ) -> Estimates:
     """Estimates of items fixed in advance; None, or no attribute, asks for `none`. An item outside is refused."""
-    indexes = _indexes(collection, items)
-    places, (frequencies, _) = from_ints(indexes, collection.domain.bits), accepted(as_frequency(oracle))
-    items = [collection.domain.item(index) for index in indexes]
+    indexes, domain = _indexes(collection, items), collection.domain.counted
+    places, (frequencies, _) = from_ints(indexes, domain.bits), accepted(as_frequency(single_items(oracle)))
+    items = [domain.item(index) for index in indexes]
     listed = _Listed(items, places, frequencies.estimate(places))
     return _Question(confidence, coverage, threshold, every_look).answer(collection, frequencies, listed)
 
@@ -234,9 +243,9 @@ def every_item(
     every_look: bool = False,
 ) -> Estimates:
     """Estimates of the whole of a domain that can be listed, in its order, `none` first, with consistent values."""
-    frequencies, _ = accepted(as_frequency(oracle))
+    frequencies, _ = accepted(as_frequency(single_items(oracle)))
     raw = frequencies.estimate_all()
-    items, indexes = WholeDomain(collection.domain), np.arange(len(raw), dtype=np.uint64)
+    items, indexes = WholeDomain(collection.domain.counted), np.arange(len(raw), dtype=np.uint64)
     listed = _Listed(items, indexes, raw, frequencies.possible(raw))
     return _Question(confidence, coverage, threshold, every_look).answer(collection, frequencies, listed)
 
@@ -253,14 +262,14 @@ def top(
     """Estimates of the items of a listable domain with the largest ones; the intervals allow for the choice."""
     if count < 1:
         raise InvalidSpec("ask for at least one item")
-    frequencies, _ = accepted(as_frequency(oracle))
+    frequencies, _ = accepted(as_frequency(single_items(oracle)))
     raw = frequencies.estimate_all()
     consistent = frequencies.possible(raw)
     order = np.argsort(-raw[1:], kind="stable") + 1
     best = order[:count]
     indexes = best.astype(np.uint64)
     picked = Picked(indexes, raw[best], consistent[best], raw[order[count:]])
-    items = [collection.domain.item(int(index)) for index in best]
+    items = [collection.domain.counted.item(int(index)) for index in best]
     listed = _Listed(items, indexes, raw[best], consistent[best])
     return _Question(confidence, Coverage.SELECTED, threshold, every_look).answer(
         collection, frequencies, listed, picked

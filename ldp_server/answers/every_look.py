@@ -4,6 +4,7 @@
     attributes    sampled attribute; composed response, pairs too; randomized response over sets
     averages      bounded numbers, below
     ranges        a tree over the integers, below
+    tables, averages of cells, areas of maps    ldp_server/oracles/looks
 
 Hashed domains have none: how far an item's cell is shared is no coin, and is read off the reports only in the end.
 
@@ -36,8 +37,9 @@ from ldp_client.mechanisms.bounded_number import BoundedNumber
 from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
-from ldp_server.arrays.transform import support, weights_of_reports
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
+from ldp_server.arrays.hashing import Indexes
+from ldp_server.arrays.transform import weights_of_reports
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle, Unsupported
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.composed_response import ComposedResponseOracle
@@ -46,8 +48,10 @@ from ldp_server.oracles.hierarchy import HierarchyOracle
 from ldp_server.oracles.laws.agreement import Agreement
 from ldp_server.oracles.laws.every_look import Tilted, bennett, drawn_ends, support_ends, tilts
 from ldp_server.oracles.laws.support import SupportLaw
+from ldp_server.oracles.looks.tables import hash_means
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
-from ldp_server.oracles.sampled_attribute import SampledAttributeOracle
+from ldp_server.oracles.records.sampled_attribute import SampledAttributeOracle
+from ldp_server.oracles.records.view import FieldsView
 
 __all__ = ["attribute_ends", "average_ends", "frequency_ends", "range_ends"]
 
@@ -55,8 +59,10 @@ Ends = tuple[float, float]
 R = TypeVar("R", bound=Randomizer)
 
 
-def frequency_ends(oracle: FrequencyOracle, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
+def frequency_ends(oracle: FrequencyOracle, indexes: Indexes, estimates: Floats, tail: float) -> tuple[Floats, Floats]:
     """Return the ends for the holders of items with these estimates."""
+    if isinstance(oracle, FieldsView):
+        return oracle.look_ends(indexes.tolist(), tail)
     law = None if isinstance(oracle, HashtogramOracle) else oracle.law
     if law is None:
         raise Unsupported(
@@ -222,7 +228,7 @@ def range_ends(oracle: HierarchyOracle, first: int, last: int, tail: float) -> E
         scores = _scores(linear, weights, len(levels)) + known
         total += float(oracle.counts.values[starts[level] : starts[level + 1]] @ scores)
         most, least = max(most, float(scores.max())), min(least, float(scores.min()))
-        squares += _means(linear, scores**2)[_cells_of(tree, level)] / len(levels)
+        squares += hash_means(linear, scores**2)[_cells_of(tree, level)] / len(levels)
     there = np.append(False, inside > 0)
     variances = float(squares[there].max()) - 1, float(squares[~there].max())
     ends = []
@@ -241,14 +247,6 @@ def _scores(linear: LinearHash, weights: Floats, levels: int) -> Floats:
     padded = np.append(weights, np.zeros(linear.q**linear.t - linear.size))
     supported = weights_of_reports(padded, linear.q, linear.t).astype(np.float64, copy=False)
     return np.asarray((supported - weights.sum() * s) * (levels / (p - s)))
-
-
-def _means(linear: LinearHash, values: Floats) -> Floats:
-    """The mean of a value of reports over the reports of a user of each cell."""
-    truth = float(linear.response.p)
-    lie = (1 - truth) / (linear.q - 1)
-    told = support(values, linear.q, linear.t)[: linear.size].astype(np.float64, copy=False)  # type: ignore[arg-type]
-    return np.asarray((lie * float(values.sum()) + (truth - lie) * told) / linear.points)
 
 
 def _cells_of(tree: Hierarchy, level: int) -> npt.NDArray[np.intp]:

@@ -9,6 +9,7 @@ roll-up, with the error of the sum. `where` without fields counts those whom it 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from ldp_server.oracles.independence.judge import accepted
 from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.view import FieldsView, drawn_view, table_view
 
-__all__ = ["COUNTED", "RecordTable", "Where", "record_of_text", "table_domain"]
+__all__ = ["COUNTED", "RecordTable", "Where", "record_of_text", "table_domain", "where_of_lines"]
 
 Where = Mapping[str, Iterable[FieldItem]]
 """The values of each named field that count; None is its `none`."""
@@ -31,12 +32,13 @@ COUNTED = Categories(("those asked for",))
 """The domain of a count: those who are asked for, and everybody else as its `none`."""
 
 _SHOWN = 5
+_MOST_VALUES = 1 << 16
 
 
 def table_domain(domain: Domain, fields: Sequence[str], where: Sequence[str]) -> Domain:
     """Return the domain of the cells of a table: the collection's own where no table is asked for."""
     if not fields and not where:
-        return domain
+        return domain.counted
     if not isinstance(domain, Record):
         raise Unsupported("tables of fields are asked of a domain of records; this collection has none")
     return domain.part(fields) if fields else COUNTED
@@ -110,6 +112,25 @@ def _words(name: str, given: Sequence[FieldItem]) -> str:
             return f"{name} from {ordered[0]} to {ordered[-1]}"
     shown = [{True: "yes", False: "no"}[one] if isinstance(one, bool) else item_text(one) for one in given[:_SHOWN]]
     return f"{name}: {' or '.join(shown)}" + (f" or {len(given) - _SHOWN} more" if len(given) > _SHOWN else "")
+
+
+def where_of_lines(lines: Iterable[str], source: str) -> dict[str, list[FieldItem]]:
+    """Return the values of fields that count, a line a value; `source` is what an error names."""
+    found: dict[str, list[FieldItem]] = {}
+    for line in lines:
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not name or not equals:
+            raise InvalidSpec(f"{source}: a line of a slice is FIELD = VALUE, or FIELD = FIRST..LAST for integers")
+        between = re.fullmatch(r"(-?[0-9]{1,20})(?:\.\.(-?[0-9]{1,20}))?", value)
+        values = found.setdefault(name, [])
+        if between is None:
+            values.append(None if value == "none" else value)
+        else:
+            first, last = int(between[1]), int(between[2] or between[1])
+            if last - first >= _MOST_VALUES:
+                raise InvalidSpec(f"{source}: a range of a slice has at most {_MOST_VALUES:,} integers")
+            values.extend(range(first, last + 1))
+    return found
 
 
 def record_of_text(text: str) -> Item:

@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from ldp_client.protocol.subsets import binomials
 
-__all__ = ["ranks_of", "subsets"]
+__all__ = ["ranks_of", "scaled", "subsets"]
 
 U64 = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.bool_]
+
+_LOW32, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 @lru_cache(maxsize=16)
@@ -47,3 +49,18 @@ def ranks_of(found: Places, chosen: int) -> U64:
         seen += member
         ranks += np.where(member, table[place][seen], np.uint64(0))
     return ranks
+
+
+def _high(left: U64, right: np.uint64) -> U64:
+    """Return the upper 64 bits of the products of 64-bit numbers."""
+    a, b, c, d = left >> _32, left & _LOW32, right >> _32, right & _LOW32
+    middle = (b * d >> _32) + (a * d & _LOW32) + (b * c & _LOW32)
+    return np.asarray(a * c + (a * d >> _32) + (b * c >> _32) + (middle >> _32))
+
+
+def scaled(high: U64, low: U64, count: int) -> U64:
+    """Return (high 2^64 + low) * count >> 128."""
+    factor = np.uint64(count)
+    product = high * factor
+    carried = product + _high(low, factor)
+    return _high(high, factor) + (carried < product)

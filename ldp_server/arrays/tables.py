@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.sampled_table import DrawnTable
+from ldp_client.mechanisms.records.sampled_table import DrawnTable
 
 __all__ = ["cells_of", "values_of"]
 

@@ -36,7 +36,14 @@ MODULES = {
     "compact": ["collections"],
     "compare": ["over_time.commands"],
     "config": ["serving"],
-    "curator": ["curator.commands", "curator.releasing", "curator.merging", "curator.synthesizing"],
+    "curator": [
+        "curator.commands",
+        "curator.releasing",
+        "curator.merging",
+        "curator.strategies",
+        "curator.synthesizing",
+        "curator.agent",
+    ],
     "demo": ["serving"],
     "doctor": ["local"],
     "estimate": ["queries"],
@@ -78,6 +85,7 @@ VARIABLES = {
     "LDP_SERVER_CERT": "PEM: a client certificate (--cert)",
     "LDP_SERVER_KEY": "PEM: its key (--key)",
     "LDP_CURATOR_HOME": "the curator's directory (--home)",
+    "LDP_CURATOR_AGENT": "the socket of the curator's key agent (--agent)",
     "NO_COLOR, COLUMNS": "plain tables; the width of a terminal's tables",
 }
 

@@ -58,6 +58,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     type=click.Path(path_type=Path, file_okay=False),
     help="With --public: the folder of the answers that everybody may read; a query's --release writes them.",
 )
+@click.option(
+    "--curator-releases",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder of a curator's releases, shown beside the reports to those who are signed in.",
+)
+@click.option("--curator-key", type=_FILE, help="With --curator-releases: the curator's public key.")
 @click.option("--truth", type=_FILE, hidden=True, help="What a demo knows of its simulated users, as JSON.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
@@ -67,7 +73,7 @@ def web(**options: Any) -> None:
     Whoever opens them signs in with an analyst token, and sees and does what the token allows.
     """
     with extra("ldp-server web", "web"):
-        from ldp_server.web import Site, WebSettings, serve_pages  # noqa: PLC0415 - an extra
+        from ldp_server.web import CuratedReleases, Site, WebSettings, serve_pages  # noqa: PLC0415 - an extra
 
     settings = WebSettings(
         listen=options["listen"],
@@ -97,7 +103,8 @@ def web(**options: Any) -> None:
     if options["released"] is not None and not options["public"]:
         raise InvalidSpec("--released is for the public pages: add --public")
     truth = _truth(options["truth"])
-    site = Site(settings, connect, lambda: _owner_token(data), truth, options["public"], options["released"])
+    curated = CuratedReleases.of_options(options["curator_releases"], options["curator_key"])
+    site = Site(settings, connect, lambda: _owner_token(data), truth, options["public"], options["released"], curated)
     serve_pages(site, started, link=link, until_stdin_closes=options["until_stdin_closes"])
 
 

@@ -44,6 +44,8 @@ def _options(config: Config) -> Sequence[str]:
     options += ["--plaintext"] * pages.plaintext + ["--public"] * pages.public
     if pages.released is not None:
         options.append(f"--released={pages.released}")
+    if pages.curator_releases is not None:
+        options += [f"--curator-releases={pages.curator_releases}", f"--curator-key={pages.curator_key}"]
     return [*options, "--link" if sys.stdout.isatty() and not pages.names else "--no-link"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -17,6 +16,7 @@ from ldp_client.protocol.domain import FieldItem
 from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which, with_volunteers
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.answers.over_time.periods import Periods
+from ldp_server.answers.records import where_of_lines
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.curator.both_sources import VolunteersRelease, show_both, volunteers_options
 from ldp_server.cli.main import cli
@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 _SHOWN = 1000
-_MOST_VALUES = 1 << 16
 
 
 def read_items(source: str) -> list[str]:
@@ -192,21 +191,7 @@ def _estimate_table(
 
 def read_where(source: str) -> dict[str, list[FieldItem]]:
     """Return the values of fields that count, from a file or from standard input."""
-    found: dict[str, list[FieldItem]] = {}
-    for line in read_items(source):
-        name, equals, value = (part.strip() for part in line.partition("="))
-        if not name or not equals:
-            raise InvalidSpec(f"{source}: a line of a slice is FIELD = VALUE, or FIELD = FIRST..LAST for integers")
-        between = re.fullmatch(r"(-?[0-9]{1,20})(?:\.\.(-?[0-9]{1,20}))?", value)
-        values = found.setdefault(name, [])
-        if between is None:
-            values.append(None if value == "none" else value)
-        else:
-            first, last = int(between[1]), int(between[2] or between[1])
-            if last - first >= _MOST_VALUES:
-                raise InvalidSpec(f"{source}: a range of a slice has at most {_MOST_VALUES:,} integers")
-            values.extend(range(first, last + 1))
-    return found
+    return where_of_lines(read_items(source), source)
 
 
 COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
@@ -233,6 +218,8 @@ def show_estimates(found: CollectionEstimates) -> None:
         columns.append(("frequent?", ""))
     caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
+    if found.sets is not None:
+        lines(*found.sets.in_words(found.reports))
     show_independence(found.independence)
     if len(found.rows) > _SHOWN:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")

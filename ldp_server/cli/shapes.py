@@ -52,13 +52,15 @@ class TokenShape(TypedDict):
 
 
 class KeyShape(TypedDict):
-    """`ldp-server key new | list | retire`. The private half is never shown."""
+    """`ldp-server key new | lock | list | retire`. The private half is never shown."""
 
     id: str
     public_key: str
     state: str
     """live or ended."""
     not_after: int
+    locked: bool
+    """Whether its file takes a passphrase."""
 
 
 class DiagnosisShape(TypedDict):

@@ -13,7 +13,9 @@ people     a file with one row for each person
 releases   the central mechanisms, one kind of release in each module
 ledger     what was released and what it cost: a charge and its release are stored in one transaction
 signing    the bytes that are signed, and the check of a signature
-vault      opens volunteers' sealed records, with a key that only its owner can read
+openers    who opens volunteers' sealed records: key files in this process, or an agent
+agent      a small process that holds the keys, so that their files need not lie on the disk
+vault      takes volunteers' sealed records and has them opened
 engine     one release from beginning to end
 merge      one answer from volunteers and randomized reports
 """

@@ -1,4 +1,4 @@
-"""The vault: opens volunteers' sealed records, in this process alone, with a key that only its owner can read.
+"""The vault: volunteers' sealed records, opened with keys that only their owner can read, or by an agent that has them.
 
 The records lie in the collection server's directory or store, which has no key for them. Taking them marks them as
 used in the same transaction, so that a withdrawal that comes later is refused, truthfully; if nothing is released they
@@ -16,17 +16,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Domain, Integers, Item, Strings
 from ldp_client.protocol.domain import Record as DomainOfRecords
 from ldp_client.trust.policy import UNITS
-from ldp_client.volunteering.records import open_record
+from ldp_client.volunteering.records import read_record, volunteer_bytes
+from ldp_server.curator.openers import RecordOpener
 from ldp_server.curator.people import PeopleFile, Record
 from ldp_server.curator.prices import DataSetBudget
-from ldp_server.sealing.keys import load_keys
 from ldp_server.volunteers.opening import curated_records
 
 __all__ = ["ANSWER", "Volunteers", "opened"]
@@ -48,11 +46,16 @@ class Volunteers:
 
 @contextmanager
 def opened(
-    records: str | Path, collection: Collection, keys: Path, budget: DataSetBudget, fingerprint_key: bytes, now: int
+    records: str | Path,
+    collection: Collection,
+    keys: RecordOpener,
+    budget: DataSetBudget,
+    fingerprint_key: bytes,
+    now: int,
 ) -> Iterator[Volunteers]:
     """Take the records of a collection for a release. If the block fails, they were not used.
 
-    `records` is the data directory of the collection server, or the address of its store.
+    `records` is the data directory of the collection server, or the address of its store. `keys` are entered here.
     """
     if budget.accounting != "pure":
         raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
@@ -61,14 +64,11 @@ def opened(
             f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings, "
             "integers or records of such fields"
         )
-    secrets = [X25519PrivateKey.from_private_bytes(key.private_key) for key in load_keys(keys)]
-    if not secrets:
-        raise InvalidSpec(f"{keys} holds no key: `ldp-server key new {keys}` makes one")
-    with closing(curated_records(str(records))) as kept:
+    with keys, closing(curated_records(str(records))) as kept:
         fresh = set(kept.fresh(collection.id))
         rows = kept.take(collection.id, now)
         try:
-            found, out = _open(rows, collection, secrets, budget.amount)
+            found, out = _open(rows, collection, keys, budget.amount)
             digest = hmac.new(fingerprint_key, b"volunteers" + collection.id, hashlib.sha256).digest()
             if not found:
                 raise InvalidSpec(
@@ -91,14 +91,17 @@ def _columns(domain: Domain, items: Sequence[Item]) -> dict[str, list[Record]]:
 
 
 def _open(
-    rows: Sequence[tuple[bytes, bytes]], collection: Collection, secrets: Sequence[X25519PrivateKey], epsilon: Fraction
+    rows: Sequence[tuple[bytes, bytes]], collection: Collection, keys: RecordOpener, epsilon: Fraction
 ) -> tuple[dict[bytes, Item], tuple[int, int]]:
     """Return the items by the names of their records, and how many were left out, for each reason."""
     found: dict[bytes, Item] = {}
-    unopened = less = 0
-    for name, sealed in rows:
-        tried = (open_record(sealed, collection.id, collection.domain, secret) for secret in secrets)
-        record = next((one for one in tried if one is not None), None)
+    less = 0
+    length = volunteer_bytes(collection.domain)
+    whole = [(name, sealed) for name, sealed in rows if len(sealed) == length]
+    texts = keys.open(collection.id, [sealed for _, sealed in whole])
+    unopened = len(rows) - len(whole)
+    for (name, _), text in zip(whole, texts, strict=True):
+        record = None if text is None else read_record(text, collection.domain)
         if record is None:
             unopened += 1
         elif Fraction(record.budget, UNITS) < epsilon:

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack
 
 import grpc
 from grpc_health.v1 import health_pb2
-from grpc_health.v1._async import HealthServicer
 
 from ldp_server.config import CallLimits
 from ldp_server.issuer.accounts import Accounts
@@ -21,6 +20,7 @@ from ldp_server.issuer.signing import KeyRing, read_secret
 from ldp_server.service.admission import Connections, Deadlines, Peers, Places, RateLimit
 from ldp_server.service.bounded import Bounds
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
+from ldp_server.service.health import DrainingHealth
 from ldp_server.service.logs import event
 from ldp_server.service.ports import Service, add_services, bind, new_server
 from ldp_server.service.running import RunningServer, cancel
@@ -47,7 +47,7 @@ class IssuerServer(RunningServer):
         self.port = 0
         """The port, once `start` is done."""
         self._clock = clock
-        self._health = HealthServicer()
+        self._health = DrainingHealth()
 
     async def start(self) -> None:
         """Get ready and begin to listen; raises `StorageError` or `InvalidSpec` if it cannot be."""

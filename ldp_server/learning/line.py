@@ -33,7 +33,7 @@ import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.sampled_table import SampledTable
+from ldp_client.mechanisms.records.sampled_table import SampledTable
 from ldp_client.protocol.domain import Domain, Integers, Record, YesNo
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.more import more_for_half
@@ -43,8 +43,8 @@ from ldp_server.learning.shares import CellTotals
 from ldp_server.oracles.base import Floats, Oracle, TooFewReports, Unsupported, two_sided
 from ldp_server.oracles.independence.judge import accepted, widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
+from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.view import FieldsView, pooling
-from ldp_server.oracles.sampled_table import SampledTableOracle
 
 __all__ = ["CLEAR", "Coefficient", "LineAnswer", "line_answer"]
 

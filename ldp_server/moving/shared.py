@@ -19,7 +19,7 @@ from ldp_server.store.errors import Corrupt, InUse, ReadOnly
 from ldp_server.store.postgres import schema
 from ldp_server.store.postgres.appending import Notices
 from ldp_server.store.postgres.arrays import uuids_of
-from ldp_server.store.postgres.connecting import Connection, Destination
+from ldp_server.store.postgres.connecting import Connection, Destination, ShardPlace
 from ldp_server.store.postgres.failures import translated
 from ldp_server.store.postgres.log import PostgresLog
 from ldp_server.store.postgres.rows import together
@@ -57,8 +57,10 @@ _FILES = Key(0, 0, 0)
 class SharedEnd(End):
     """The schema `hearsay` of a database, by whoever owns it."""
 
-    def __init__(self, address: str) -> None:
-        self._destination = Destination(address)
+    def __init__(self, address: str, place: ShardPlace = ShardPlace()) -> None:  # noqa: B008 - it never changes
+        """`place` says which one of several databases it is."""
+        self._destination = Destination(address, place)
+        self._place = place
         self.name = self._destination.name
         self._connection: Connection | None = None
         self._notices = Notices()
@@ -91,11 +93,18 @@ class SharedEnd(End):
         if self._ask(_SERVERS)[0][0]:
             raise InUse(_BUSY.format(name=self.name))
 
+    def _refuse_a_part(self) -> None:
+        """Refuse one of several databases, unless it is named as such: it does not hold everything of its store."""
+        if self._there("shard"):
+            row = self._ask("SELECT place, shards, family FROM hearsay.shard")
+            self._place.check(row[0] if row else None, self.name)
+
     def hold(self) -> None:
         if not self._there("version"):
             raise InvalidSpec(f"{self.name} has no Hearsay schema, so there is nothing to move")
         if self._there("moving"):
             raise InvalidSpec(f"{self.name} is itself being filled by `ldp-server migrate`: run that to its end first")
+        self._refuse_a_part()
         if not self._ask("SELECT has_schema_privilege('hearsay', 'CREATE')")[0][0]:
             raise ReadOnly(f"{self.name} is moved by the owner of its schema: name that user")
         if self.moved_to() is None:
@@ -136,6 +145,7 @@ class SharedEnd(End):
         self._change("DELETE FROM hearsay.volunteers")
 
     def begin(self, origin: str) -> dict[Key, bytes]:
+        self._refuse_a_part()
         if not self._there("moving"):
             schema_there = self._there("version")
             with translated(self.name):

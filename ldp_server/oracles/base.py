@@ -168,6 +168,8 @@ class Oracle(ABC):
 class FrequencyOracle(Oracle):
     """Unbiased estimates of how many users hold each item."""
 
+    exclusive: ClassVar[bool] = True
+    """Whether a user is counted for one item at the most, so that all items add up to the users."""
     knows_copies: ClassVar[bool] = False
     """Whether errors are measured on the cells' own spread, which has the copies of reports in it."""
 

@@ -19,29 +19,20 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.arrays.hashing import Indexes
-from ldp_server.arrays.subsets import subsets
 from ldp_server.oracles.base import Floats, FrequencyOracle, binomial_variance
 from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.laws.support import SupportLaw
 from ldp_server.oracles.shared.counts import Counts
+from ldp_server.oracles.shared.supports import Supports
 
 __all__ = ["SubsetSelectionOracle"]
 
-_CHUNK = 1 << 14  # ldp_server/answers/candidates.py counts the memory of that many
 
-
-class _Supports(Counts):
+class _Supports(Supports):
     """How many sets hold each category."""
 
     def __init__(self, randomizer: SubsetSelection) -> None:
-        super().__init__(randomizer, cells=randomizer.size, each=randomizer.d)
-        self._d = randomizer.d
-
-    def _add(self, reports: npt.NDArray[np.unsignedinteger]) -> None:
-        for start in range(0, len(reports), _CHUNK):
-            part = reports[start : start + _CHUNK].astype(np.uint64)
-            found = subsets(self.cells, np.full(len(part), self._d, np.intp), part)
-            self.values += found.sum(axis=1, dtype=self.values.dtype)
+        super().__init__(randomizer, randomizer.size, randomizer.d)
 
 
 class SubsetSelectionOracle(FrequencyOracle):

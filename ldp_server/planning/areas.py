@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ldp_client.collection import Collection, Details
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
-from ldp_client.mechanisms.sampled_grid import SampledGrid, design
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid, design
 from ldp_client.protocol.domain import Integers, Record
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles.base import two_sided

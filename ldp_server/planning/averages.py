@@ -15,7 +15,7 @@ import numpy as np
 
 from ldp_client.collection import Collection, Details
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.averaged_table import AveragedTable, design
+from ldp_client.mechanisms.records.averaged_table import AveragedTable, design
 from ldp_client.protocol.domain import Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles.laws.support import normal_quantile

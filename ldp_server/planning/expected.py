@@ -31,7 +31,7 @@ from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.arrays.transform import weights_of_reports
 from ldp_server.oracles import oracle_for

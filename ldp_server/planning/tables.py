@@ -34,7 +34,7 @@ import numpy as np
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
-from ldp_client.mechanisms.sampled_table import MAX_CELLS, MAX_REPORTS, MAX_TABLES, Form, parameters_of
+from ldp_client.mechanisms.records.sampled_table import MAX_CELLS, MAX_REPORTS, MAX_TABLES, Form, parameters_of
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.protocol.domain import Record
 from ldp_client.protocol.epsilon import Epsilon

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import grpc
 from grpc_health.v1 import health_pb2
-from grpc_health.v1._async import HealthServicer
 
 from ldp_client.protocol.v1 import relay_pb2
 from ldp_client.sending.grpc_transport import GrpcTransport
@@ -24,6 +23,7 @@ from ldp_server.relay.served import Refresher, ServedCollections
 from ldp_server.relay.store import RelayLog
 from ldp_server.service.admission import Peers, RateLimit
 from ldp_server.service.bounded import AllBounds
+from ldp_server.service.health import DrainingHealth
 from ldp_server.service.intake import IntakeCalls, StreamLimits
 from ldp_server.service.ports import BATCH_MESSAGE, Service, add_services, bind, new_server
 from ldp_server.service.running import RunningServer, cancel
@@ -117,7 +117,7 @@ class RelayServer(RunningServer):
         self.port = 0
         """The port for apps, once `start` is done."""
         self._clock = clock
-        self._health = HealthServicer()
+        self._health = DrainingHealth()
         self._parts: RelayParts | None = None
 
     @property

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from grpc_health.v1 import health_pb2
-from grpc_health.v1._async import HealthServicer
 
 from ldp_client.errors import StorageError
 from ldp_server.config import Config, split_address
@@ -33,6 +32,7 @@ from ldp_server.service.collector import Collector, Ingest, Unsealing, Waiting
 from ldp_server.service.collector.issuer_keys import ISSUER_KEYS, issuer_key_methods
 from ldp_server.service.collector.volunteering import VOLUNTEERS, VolunteerCalls
 from ldp_server.service.compaction import Compaction
+from ldp_server.service.health import DrainingHealth
 from ldp_server.service.intake import StreamLimits
 from ldp_server.service.lifecycle import CreationRules, Lifecycle
 from ldp_server.service.live import LiveCollections
@@ -45,6 +45,7 @@ from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
 from ldp_server.store import (
     AccessTokens,
+    Committing,
     DataDirectory,
     GroupCommit,
     ReportLog,
@@ -58,6 +59,10 @@ from ldp_server.worker.remembered import RememberedAnswers
 
 __all__ = ["CollectionServer", "Parts"]
 
+_SEARCH_NICENESS = 12
+"""Searches yield to the server and to other questions, and still get on where other programs keep the machine busy: at
+19, one of ten busy sessions is given seventy times as much."""
+
 Clock = Callable[[], float]
 
 
@@ -68,7 +73,7 @@ class Parts:
     access: AccessTokens | None
     """None where nobody asks."""
     log: ReportLog
-    commit: GroupCommit[ReportLog]
+    commit: Committing
     keeping: GroupCommit[ReportLog]
     """Where everything but appending is done: the same thread, unless the store is shared."""
     worker: Worker
@@ -137,9 +142,7 @@ class _Assembly:
         publisher = self._publisher(keys)
         collections = self._collections(log, publisher)
         waiting = Waiting(collections, metrics, config.limits.waiting_bytes, clock)
-        commit = GroupCommit(log, collections.in_range, waiting.delivered, log.counted_units, linger=linger)
-        self._stack.push_async_callback(asyncio.to_thread, commit.stop)
-        keeping = opening.keeping(commit, collections)
+        commit, keeping = opening.commits(log, collections, waiting, linger)
         unsealing = self._unsealing(keys, verifiers, waiting, commit)
         ingest = Ingest(collections, self._control(verifiers), waiting, commit, clock, unsealing)
         worker = self._worker(nice=10, remembered=None if opening.shared else _remembered(collections, waiting))
@@ -241,7 +244,7 @@ class _Assembly:
         return Lifecycle(collections, commit, self._directory.states, rules, self._clock)
 
     def _queries(self, collections: LiveCollections, worker: Worker) -> Queries:
-        decoders = Decoders(lambda: self._worker(nice=19))
+        decoders = Decoders(lambda: self._worker(nice=_SEARCH_NICENESS))
         self._stack.push_async_callback(decoders.close)
         sources = QuerySources(worker, decoders)
         return Queries(collections, sources, self._config.limits, self._metrics, self._clock)
@@ -256,9 +259,7 @@ class _Assembly:
             drop_after=retention.drop_seconds,
         )
 
-    def _unsealing(
-        self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: GroupCommit[ReportLog]
-    ) -> Unsealing:
+    def _unsealing(self, keys: KeyDirectory, verifiers: Verifiers, waiting: Waiting, commit: Committing) -> Unsealing:
         self._metrics.sealing_key_ends.set_function(keys.ends)
         pool = OpeningPool(self._config.sealing.workers)
         self._stack.push_async_callback(pool.close)
@@ -298,7 +299,7 @@ class CollectionServer(RunningServer):
         self.metrics = Metrics(config.watch.collections)
         self._spans = spans_to(config.watch.traces) if spans is None else spans
         self._clock = clock
-        self._health = HealthServicer()
+        self._health = DrainingHealth()
         self._parts: Parts | None = None
         self._ports: Ports | None = None
 

@@ -87,7 +87,7 @@ class Compaction:
                     await self._fold(record, period)
                 if gone:
                     await self._on_writer(lambda log, one=period: log.drop_period(one.number))  # type: ignore[misc]
-                    drop_checkpoint(self._states, record.id, period.period)
+                    drop_checkpoint(self._states, record.id, period.period, period.shard)
                 changed += old or gone
             return changed
 

@@ -16,12 +16,57 @@ from ldp_server.service.admission import Peer
 from ldp_server.service.bounded import Bounds, bounded_call, end_call, read_one
 from ldp_server.service.wire import CallStatus, Context, parse
 
-__all__ = ["health_methods", "reflection_methods"]
+__all__ = ["DrainingHealth", "health_methods", "reflection_methods"]
 
 _WATCH_SECONDS = 3600.0
+_SAID = frozenset({health_pb2.HealthCheckResponse.NOT_SERVING, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN})
+"""What need not be said again when the server drains."""
 
 
-def health_methods(health: HealthServicer, bounds: Bounds) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+class DrainingHealth(HealthServicer):  # type: ignore[misc]  # grpcio has no types
+    """Health that also tells when the server began to drain. A watch ends then: the server would wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draining = asyncio.Event()
+
+    async def enter_graceful_shutdown(self) -> None:
+        await super().enter_graceful_shutdown()
+        self.draining.set()
+
+
+class _Watcher:
+    """Who watches, and what it was told last."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.last: object = None
+        self.writing = asyncio.Lock()
+        """A message that is being written must not be cut off: it would be written twice."""
+
+    async def write(self, response: health_pb2.HealthCheckResponse) -> None:
+        async with self.writing:
+            await self._context.write(response)
+            self.last = response.status
+
+
+async def _watch(health: DrainingHealth, request: health_pb2.HealthCheckRequest, context: Context) -> CallStatus:
+    """Tell of changes until the server drains or the time is over; say why it ended."""
+    watcher = _Watcher(context)
+    works = [asyncio.ensure_future(work) for work in (health.Watch(request, watcher), health.draining.wait())]
+    try:
+        await asyncio.wait(works, timeout=_WATCH_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        async with watcher.writing:
+            for work in works:
+                work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+    if health.draining.is_set() and watcher.last not in _SAID:
+        await context.write(health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.NOT_SERVING))
+    return CallStatus(grpc.StatusCode.UNAVAILABLE, "watch again", 1.0)
+
+
+def health_methods(health: DrainingHealth, bounds: Bounds) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     """The methods of grpc.health.v1.Health by their names."""
 
     async def check(data: bytes, _: Peer, context: Context) -> bytes:
@@ -32,10 +77,7 @@ def health_methods(health: HealthServicer, bounds: Bounds) -> dict[str, grpc.Rpc
         try:
             with bounds.places.take(bounds.peers.of(context)):
                 request = parse(health_pb2.HealthCheckRequest, await read_one(context, bounds))
-                async with asyncio.timeout(_WATCH_SECONDS):
-                    await health.Watch(request, context)
-        except TimeoutError:
-            await end_call(context, CallStatus(grpc.StatusCode.UNAVAILABLE, "watch again", 1.0), bounds)
+                await end_call(context, await _watch(health, request, context), bounds)
         except CallStatus as status:
             await end_call(context, status, bounds)
 

@@ -11,14 +11,13 @@ from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2
-from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
 from ldp_server.config import CallLimits, Config, TlsConfig, is_loopback, split_address
 from ldp_server.service.bounded import Bounds
-from ldp_server.service.health import health_methods, reflection_methods
+from ldp_server.service.health import DrainingHealth, health_methods, reflection_methods
 from ldp_server.service.logs import event
 from ldp_server.service.tls import TlsFiles
 
@@ -53,7 +52,7 @@ class Ports:
         config: Config,
         apps: Sequence[Service],
         analyst: Sequence[Service],
-        health: HealthServicer,
+        health: DrainingHealth,
         bounds: Bounds,
     ) -> None:
         """`apps` is what apps may call, `analyst` what operators may; `bounds` are those of health checks."""
@@ -120,7 +119,7 @@ def _milliseconds(seconds: float) -> int:
     return min(max(1, int(seconds * 1000)), (1 << 31) - 1)  # gRPC's largest number means "never"
 
 
-def add_services(server: grpc.aio.Server, health: HealthServicer, bounds: Bounds, services: Sequence[Service]) -> None:
+def add_services(server: grpc.aio.Server, health: DrainingHealth, bounds: Bounds, services: Sequence[Service]) -> None:
     """Serve these, health checks and reflection; `bounds` are those of health checks."""
     services = [*services, Service(_HEALTH, health_methods(health, bounds))]
     names = [reflection.SERVICE_NAME, *(service.name for service in services)]

@@ -4,6 +4,7 @@ log            the types that go in and out
 interface      what a store must do: `LogReader`, `ReportLog`, `AccessTokens`, `Store`
 engines        the stores there are, by their addresses
 postgres       a store on PostgreSQL, for several servers (an extra)
+sharded        a store on several databases of PostgreSQL
 sqlite         writing the log on SQLite; reader: reading and copying it. Both are made of:
   schema         the tables and their versions
   catalog        the rows of collections and of their periods
@@ -20,7 +21,7 @@ errors         what can be wrong, for an operator
 """
 
 from ldp_server.store.access import LIFETIME, ROLES, AccessFile, AnalystToken, SteadyClock
-from ldp_server.store.commit import GroupCommit, Ticket
+from ldp_server.store.commit import Committing, GroupCommit, Ticket
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.interface import AccessTokens, LogReader, ReportLog, Store, StoreUsage
 from ldp_server.store.log import (
@@ -48,6 +49,7 @@ __all__ = [
     "AnalystToken",
     "AppendOutcome",
     "CollectionRecord",
+    "Committing",
     "DataDirectory",
     "DirectoryLock",
     "Fold",

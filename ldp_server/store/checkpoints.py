@@ -48,16 +48,22 @@ class Checkpoint:
     recent: Sequence[bytes]
     """Ids of the counted batches that are not in those blocks."""
     state: bytes
+    shard: int = 0
+    """In which database of a store the batches are. It is in the file's name."""
 
 
-def checkpoint_path(folder: Path, collection_id: bytes, period: int) -> Path:
-    """Return the file of a period's checkpoint. A question without a schedule has period 0 only."""
-    return folder / (f"{collection_id.hex()}-{period}.state" if period else f"{collection_id.hex()}.state")
+def checkpoint_path(folder: Path, collection_id: bytes, period: int, shard: int = 0) -> Path:
+    """Return the file of a period's checkpoint. A question without a schedule has period 0 only.
+
+    Of a store of several databases, each has its own.
+    """
+    of_period = f"-{period}" if period or shard else ""
+    return folder / f"{collection_id.hex()}{of_period}{f'-{shard}' if shard else ''}.state"
 
 
 def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     """Replace the period's checkpoint, all or nothing."""
-    path = checkpoint_path(folder, checkpoint.collection_id, checkpoint.period)
+    path = checkpoint_path(folder, checkpoint.collection_id, checkpoint.period, checkpoint.shard)
     head = _HEAD.pack(
         _MAGIC,
         checkpoint.collection_id,
@@ -84,10 +90,10 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     return path
 
 
-def read_checkpoint(folder: Path, collection_id: bytes, period: int = 0) -> Checkpoint | None:
+def read_checkpoint(folder: Path, collection_id: bytes, period: int = 0, shard: int = 0) -> Checkpoint | None:
     """The period's checkpoint, or None if there is no sound one."""
     try:
-        data = checkpoint_path(folder, collection_id, period).read_bytes()
+        data = checkpoint_path(folder, collection_id, period, shard).read_bytes()
     except OSError:
         return None
     if len(data) < _HEAD.size + 32:
@@ -99,13 +105,13 @@ def read_checkpoint(folder: Path, collection_id: bytes, period: int = 0) -> Chec
     if hashlib.sha256(memoryview(data)[:-32]).digest() != data[-32:]:
         return None
     recent = [data[place : place + 16] for place in range(_HEAD.size, start, 16)]
-    return Checkpoint(collection_id, period, sequence, reports, batches, tie, recent, data[start:-32])
+    return Checkpoint(collection_id, period, sequence, reports, batches, tie, recent, data[start:-32], shard)
 
 
-def drop_checkpoint(folder: Path, collection_id: bytes, period: int) -> None:
+def drop_checkpoint(folder: Path, collection_id: bytes, period: int, shard: int = 0) -> None:
     """Delete the period's checkpoint."""
     with contextlib.suppress(OSError):
-        checkpoint_path(folder, collection_id, period).unlink()
+        checkpoint_path(folder, collection_id, period, shard).unlink()
 
 
 def drop_other_checkpoints(folder: Path, kept: Collection[bytes]) -> None:

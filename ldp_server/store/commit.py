@@ -32,7 +32,7 @@ from ldp_client.protocol.sealing import DIGEST_BYTES
 from ldp_server.store.errors import FINAL, DiskFull, InUse
 from ldp_server.store.log import AppendOutcome, Submission
 
-__all__ = ["LINGER", "AppendLog", "Deliver", "GroupCommit", "RangeCheck", "Ticket"]
+__all__ = ["LINGER", "AppendLog", "Committing", "Deliver", "GroupCommit", "RangeCheck", "Ticket"]
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("hearsay.server")
@@ -101,6 +101,19 @@ class AppendLog(Protocol):
 
 
 L = TypeVar("L", bound=AppendLog)
+
+
+class Committing(Protocol):
+    """What makes tickets durable: a writer thread, or one for each database of a store."""
+
+    @property
+    def failure(self) -> StorageError | None: ...
+
+    def start(self) -> None: ...
+
+    def submit(self, ticket: Ticket) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class _Work(NamedTuple):

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 __all__ = [
     "KINDS",
+    "NUMBER_BITS",
     "TOKEN_KINDS",
     "Admission",
     "AppendOutcome",
@@ -37,6 +38,10 @@ __all__ = [
 
 PART = 4_000_000
 """Bytes of folded counts in one transaction."""
+NUMBER_BITS = 23
+"""Numbers of collections and of periods' records have so many bits. Of a store of several databases, the bits above
+them say in which one a period's record is.
+"""
 
 
 class AppendOutcome(IntEnum):
@@ -121,7 +126,9 @@ class CollectionRecord:
     oldest: int = 0
     """The first period of which it takes reports."""
     periods: int = 0
-    """How many periods it has had reports of."""
+    """How many periods it has had reports of; of a store of several databases, in the first of them."""
+    shards: int = 1
+    """Over how many databases of a store its batches are spread. It never changes (store/sharded)."""
 
     @property
     def sealed(self) -> bool:
@@ -131,10 +138,14 @@ class CollectionRecord:
 
 @dataclass(frozen=True, slots=True)
 class PeriodRecord:
-    """What the store knows of one period of a collection."""
+    """What the store knows of one period of a collection. In a store of several databases a period has such a record in
+    each of them that has reports of it, with counts of its own.
+    """
 
     number: int
-    """Of this record. The only period of a question without a schedule has the number of its collection."""
+    """Of this record. The only period of a question without a schedule has the number of its collection, in the first
+    database.
+    """
     collection: int
     period: int
     folded: int
@@ -147,6 +158,11 @@ class PeriodRecord:
     """Its counts were dropped too."""
     deleted: bool
     """Its collection was deleted."""
+
+    @property
+    def shard(self) -> int:
+        """In which database of a store this record is; 0 where there is one."""
+        return self.number >> NUMBER_BITS
 
 
 class FoldPart(NamedTuple):

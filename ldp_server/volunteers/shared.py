@@ -13,7 +13,7 @@ from typing import Any
 
 from ldp_server.store.errors import StorageError
 from ldp_server.store.postgres.appending import Notices
-from ldp_server.store.postgres.connecting import Connection, Destination
+from ldp_server.store.postgres.connecting import Connection, Destination, ShardPlace
 from ldp_server.store.postgres.failures import Again, Lost, translated
 from ldp_server.volunteers.interface import Given, SealedRecords
 
@@ -32,8 +32,9 @@ _GIVE_BACK = "UPDATE hearsay.volunteers SET used = NULL WHERE collection_id = %s
 class SharedRecords(SealedRecords):
     """The sealed records of one database."""
 
-    def __init__(self, address: str) -> None:
-        self._destination = Destination(address)
+    def __init__(self, address: str, place: ShardPlace = ShardPlace()) -> None:  # noqa: B008 - it never changes
+        """`place` says which one of several databases it is."""
+        self._destination = Destination(address, place)
         self._lock = threading.Lock()
         self._notices = Notices()
         self._connection: Connection | None = None

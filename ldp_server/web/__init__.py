@@ -14,6 +14,7 @@ pages          the pages themselves
 views          what can be looked at, with its call, its command and its line of Python
 periods        which periods a page is about
 over_time      what is asked about several periods or two collections, and how it is shown
+two_sources    a curator's releases about volunteers, beside the reports
 searches       searches for popular items, with progress
 tables, figures, charts, render    answers as tables, as charts, as HTML
 """
@@ -21,5 +22,6 @@ tables, figures, charts, render    answers as tables, as charts, as HTML
 from ldp_server.web.serve import serve_pages
 from ldp_server.web.settings import WebSettings
 from ldp_server.web.site import Site
+from ldp_server.web.two_sources import CuratedReleases
 
-__all__ = ["Site", "WebSettings", "serve_pages"]
+__all__ = ["CuratedReleases", "Site", "WebSettings", "serve_pages"]

@@ -16,7 +16,17 @@ from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, U
 from ldp_server.analyst import RoleNeeded, TokenRefused
 from ldp_server.web.gate import Visit, same_csrf
 from ldp_server.web.guard import Guard, log_line
-from ldp_server.web.pages import across, collections, downloads, planning, public, question, serverpage, signin
+from ldp_server.web.pages import (
+    across,
+    collections,
+    downloads,
+    planning,
+    public,
+    question,
+    serverpage,
+    signin,
+    volunteers,
+)
 from ldp_server.web.render import page, static_file, static_names
 from ldp_server.web.site import Site, form_of, site_of
 
@@ -36,6 +46,8 @@ _PAGES: tuple[tuple[str, str, str, Handler], ...] = (
     ("/c/{which}/trend", "POST", "trend", across.trend),
     ("/c/{which}/compare", "GET", "compare", across.compare),
     ("/c/{which}/compare", "POST", "compare", across.compare),
+    ("/c/{which}/volunteers", "GET", "volunteers", volunteers.volunteers),
+    ("/c/{which}/data/volunteers.{form}", "GET", "download", volunteers.volunteers_file),
     ("/c/{which}/{view}", "GET", "view", question.view),
     ("/c/{which}/{view}", "POST", "asked", question.asked),
     ("/c/{which}/data/over-time/{view}.{form}", "GET", "download", across.across_file),

@@ -20,6 +20,8 @@ from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAns
 from ldp_server.answers.words import item_text, visible
 from ldp_server.fairness.gaps import GapsAnswer
 from ldp_server.heavy_hitters.results import HeavyHitters
+from ldp_server.learning.line import LineAnswer
+from ldp_server.learning.rules import RulesAnswer
 from ldp_server.web.charts.areas import area_map
 from ldp_server.web.charts.dots import Dot, DotChart, dots
 from ldp_server.web.charts.draw import STYLE
@@ -90,11 +92,45 @@ def _few(title: str, answer: Any) -> Figure | None:
     """The chart of an answer with a few lines that are no users."""
     if isinstance(answer, GapsAnswer):
         return _groups(title, answer)
+    if isinstance(answer, RulesAnswer | LineAnswer):
+        return _rules(title, answer) if isinstance(answer, RulesAnswer) else _line(title, answer)
     if isinstance(answer, AverageAnswer | AveragesAnswer):
         return _average(title, answer) if isinstance(answer, AverageAnswer) else _averages(title, answer)
     if isinstance(answer, AreasAnswer):
         return _areas(title, answer)
     return None
+
+
+def _rules(title: str, answer: RulesAnswer) -> Figure:
+    """How much better than a constant each rule is: unsure where the interval holds 0."""
+    lines = [
+        Dot(
+            f"{row.form.value}: {visible(row.rule)}",
+            row.gain,
+            row.gain_low,
+            row.gain_high,
+            "" if row.verdict is Verdict.YES else "unsure",
+        )
+        for row in answer.rows
+    ]
+    chart = DotChart(title, lines, "gain over a constant", write=lambda x: f"{x:+.1%}", tick=lambda x: f"{x:+.0%}")
+    marks = [("dot", "better than the best constant"), ("unsure", "cannot tell: the interval holds 0")]
+    used = {line.kind or "dot" for line in lines}
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), [mark for mark in marks if mark[0] in used])
+
+
+def _line(title: str, answer: LineAnswer) -> Figure:
+    """The coefficients of the fields; the constant is in the table."""
+    rows = answer.rows[1:]
+    lines = [
+        Dot(visible(row.name), row.estimate, row.low, row.high, "unsure" if row.low <= 0 <= row.high else "")
+        for row in rows
+    ]
+    chart = DotChart(title, lines, f"adds to {visible(answer.label)}", write=lambda x: f"{x:+.4g}", least=0.0)
+    marks = [("dot", "what one more of a field adds, with its interval")]
+    if any(line.kind for line in lines):
+        marks.append(("unsure", "cannot tell: the interval holds 0"))
+    return Figure(dots(chart, WIDE), dots(chart, NARROW), marks)
 
 
 def _average(title: str, answer: AverageAnswer) -> Figure:
@@ -151,7 +187,7 @@ def _estimates(
     collection = summary.info.collection
     if answer.fields:
         return DotChart(title, rows, threshold=options.threshold)
-    items = {Coverage.EACH: 1, Coverage.TOGETHER: len(answer.rows), Coverage.SELECTED: collection.domain.size}
+    items = {Coverage.EACH: 1, Coverage.TOGETHER: len(answer.rows), Coverage.SELECTED: collection.domain.counted.size}
     among = items[answer.coverage]
     error = summary.standard_error
     if error and options.periods is not None:

@@ -24,6 +24,7 @@ from ldp_server.web.public_list import PublicList
 from ldp_server.web.searches import Searches
 from ldp_server.web.sessions import Attempts, OneTimeKeys, Sessions
 from ldp_server.web.settings import WebSettings
+from ldp_server.web.two_sources import CuratedReleases
 from ldp_server.web.views import VIEWS, ViewOptions
 
 __all__ = ["Connect", "Pace", "Site", "browser_of", "form_of", "site_of"]
@@ -76,6 +77,8 @@ class Site:
     """Whether everybody may read what is asked (pages/public.py)."""
     released: Path | None = None
     """The folder of the answers that everybody may read (ldp_server/released.py)."""
+    curated: CuratedReleases | None = None
+    """What a curator has released about volunteers, shown beside the reports to those who are signed in."""
     listed: PublicList | None = None
     listed_until: float = 0.0
     sessions: Sessions = field(default_factory=Sessions)
@@ -93,6 +96,10 @@ class Site:
     def close(self) -> None:
         self.searches.close()
         self.sessions.close()
+
+    async def has_curated(self, collection: bytes) -> bool:
+        """Whether a curator has released something about a collection that can be merged with reports."""
+        return self.curated is not None and bool(await self.call(self.curated.of, collection))
 
     async def call(self, work: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Make a short call to the server, in a thread."""

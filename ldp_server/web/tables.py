@@ -17,6 +17,8 @@ from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAns
 from ldp_server.answers.words import item_text, visible, whole
 from ldp_server.fairness.gaps import GapsAnswer, GroupShare
 from ldp_server.heavy_hitters.results import HeavyHitters
+from ldp_server.learning.line import LineAnswer
+from ldp_server.learning.rules import RulesAnswer
 
 __all__ = ["COVERAGE", "PAGE_ROWS", "Part", "TableView", "gaps_of", "part_of", "table_of"]
 
@@ -62,6 +64,8 @@ def table_of(answer: Any, truth: Mapping[Any, int] | None = None) -> TableView:
         return _with_truth(_estimates(answer), [row.item for row in answer.rows], truth)
     if isinstance(answer, HeavyHitters):
         return _with_truth(_hitters(answer), [row.item for row in answer.items], truth)
+    if isinstance(answer, RulesAnswer | LineAnswer):
+        return _rules(answer) if isinstance(answer, RulesAnswer) else _line(answer)
     if isinstance(answer, AttributesAnswer):
         rows = [[" + ".join(map(visible, row.attributes)), *_users(row)] for row in answer.rows]
         return TableView(("who hold", "users", "± error", _interval(answer.confidence)), rows)
@@ -119,6 +123,32 @@ def _areas(answer: AreasAnswer) -> TableView:
     ]
     heads = (visible(answer.x), visible(answer.y), "users", "± noise", _interval(answer.confidence))
     return TableView(heads, rows, frozenset())
+
+
+def _rules(answer: RulesAnswer) -> TableView:
+    rows = [
+        [
+            row.form.value,
+            visible(row.rule),
+            "not seen" if math.isinf(row.standard_error) else f"{row.estimate:.1%}",
+            f"{row.low:.1%} to {row.high:.1%}",
+            f"{row.gain:+.1%}",
+            f"{row.gain_low:+.1%} to {row.gain_high:+.1%}",
+            row.verdict.value,
+        ]
+        for row in answer.rows
+    ]
+    interval = _interval(answer.confidence)
+    heads = ("kind", "rule", "error", interval, "gain over a constant", interval, "better?")
+    return TableView(heads, rows, frozenset({0, 1, 6}))
+
+
+def _line(answer: LineAnswer) -> TableView:
+    rows = [
+        [visible(row.name), f"{row.estimate:.4g}", f"{row.standard_error:.2g}", f"{row.low:.4g} to {row.high:.4g}"]
+        for row in answer.rows
+    ]
+    return TableView(("field", f"adds to {visible(answer.label)}", "± error", _interval(answer.confidence)), rows)
 
 
 def _group(row: GroupShare) -> list[str]:

@@ -14,23 +14,25 @@ from typing import Any
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.sampled_grid import SampledGrid
-from ldp_client.mechanisms.sampled_table import SampledTable
-from ldp_client.protocol.domain import Attributes, Domain, Integers, Record, YesNo
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid
+from ldp_client.mechanisms.records.sampled_table import SampledTable
+from ldp_client.protocol.domain import Attributes, Domain, FieldItem, Integers, Record, YesNo
 from ldp_server.analyst import Analyst, CollectionHeavyHitters, CollectionSummary, EveryLook
 from ldp_server.answers.fields.areas import Area
 from ldp_server.answers.numbers import Between
+from ldp_server.answers.records import where_of_lines
 from ldp_server.fairness.gaps import TOLERANCE
 from ldp_server.heavy_hitters import BETA
 from ldp_server.heavy_hitters.dictionary import words_of
 from ldp_server.oracles import ORACLES
-from ldp_server.oracles.averaged_table import AveragedTableOracle
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle
 from ldp_server.oracles.bounded_number import BoundedNumberOracle
 from ldp_server.oracles.hierarchy import HierarchyOracle
+from ldp_server.oracles.records.averaged_table import AveragedTableOracle
+from ldp_server.oracles.records.sampled_grid import SampledGridOracle
+from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.view import TABLES_OF
-from ldp_server.oracles.sampled_grid import SampledGridOracle
-from ldp_server.oracles.sampled_table import SampledTableOracle
+from ldp_server.oracles.set_selection import SetSelectionOracle
 from ldp_server.web.periods import NumberSpan, python_periods, shell_span
 
 __all__ = [
@@ -41,10 +43,14 @@ __all__ = [
     "ViewOptions",
     "areas_text",
     "first_compared",
+    "first_fields",
+    "first_line",
     "fitting",
     "look_for_items",
+    "middle_of_map",
     "offered",
     "read_options",
+    "slice_of",
     "takes_dictionary",
 ]
 
@@ -70,7 +76,12 @@ class ViewOptions:
     between: tuple[Between, ...] = ()
     areas: tuple[Area, ...] = ()
     fields: tuple[str, ...] = ()
-    """Of a table of records; of an audit, the field of the groups and that of the outcome."""
+    """Of a table of records; of an audit, the field of the groups and that of the outcome; of rules and lines, those
+    that tell the label."""
+    where: tuple[str, ...] = field(default=(), repr=False)
+    """The lines of a slice. Never part of an address, of a log or of a command."""
+    label: str = ""
+    """Of rules and lines: the field that the others tell."""
     tolerance: float = TOLERANCE
     """The largest gap between groups that is accepted."""
     every_look: bool = False
@@ -144,9 +155,21 @@ def _once(options: ViewOptions) -> ViewOptions:
     return replace(options, every_look=False)
 
 
-def _of_table(options: ViewOptions, **more: object) -> str:
-    """The keyword arguments of a table of fields."""
-    return _asked(_once(options), **more)
+def slice_of(options: ViewOptions) -> dict[str, list[FieldItem]] | None:
+    """Return the values that count, of the fields of a slice."""
+    return where_of_lines(options.where, "the slice") if options.where else None
+
+
+def _alone(options: ViewOptions) -> dict[str, Any]:
+    return {"confidence": options.confidence, "periods": options.periods}
+
+
+def _label(options: ViewOptions) -> str:
+    return f" --label {shlex.quote(options.label)}"
+
+
+def _fields(options: ViewOptions) -> str:
+    return f"--fields {shlex.quote(','.join(options.fields))}" if options.fields else ""
 
 
 def _hitters(options: ViewOptions) -> ViewOptions:
@@ -191,24 +214,24 @@ VIEWS: Mapping[str, View] = {
     ),
     "averages": View(
         "Averages",
-        lambda a, which, o: a.averages(which, **_same(_once(o))),
-        lambda o: f"--together{_confidence(_once(o))}",
+        lambda a, which, o: a.averages(which, **_same(o)),
+        lambda o: f"--together{_confidence(o)}",
         "averages",
-        lambda o: f"averages({{}}{_keywords(_once(o), together=True)})",
+        lambda o: f"averages({{}}{_keywords(o, together=True)})",
     ),
     "map": View(
         "Map",
-        lambda a, which, o: a.map(which, **_same(_once(o))),
-        lambda o: f"--together{_confidence(_once(o))}",
+        lambda a, which, o: a.map(which, **_same(o)),
+        lambda o: f"--together{_confidence(o)}",
         "map",
-        lambda o: f"map({{}}{_keywords(_once(o), together=True)})",
+        lambda o: f"map({{}}{_keywords(o, together=True)})",
     ),
     "areas": View(
         "Areas",
-        lambda a, which, o: a.map(which, o.areas or None, **_same(_once(o))),
-        lambda o: f"{areas_text(o.areas, '--area ')} --together{_confidence(_once(o))}",
+        lambda a, which, o: a.map(which, o.areas or None, **_same(o)),
+        lambda o: f"{areas_text(o.areas, '--area ')} --together{_confidence(o)}",
         "map",
-        lambda o: f"map({{}}, {list(o.areas)!r}{_keywords(_once(o), together=True)})",
+        lambda o: f"map({{}}, {list(o.areas)!r}{_keywords(o, together=True)})",
     ),
     "histogram": View(
         "Histogram",
@@ -247,10 +270,10 @@ VIEWS: Mapping[str, View] = {
     ),
     "fields": View(
         "Tables of fields",
-        lambda a, which, o: a.table(which, o.fields, threshold=o.threshold, **_same(_once(o))),
-        lambda o: f"--fields {shlex.quote(','.join(o.fields))} --together{_confidence(_once(o))}{_threshold(o)}",
+        lambda a, which, o: a.table(which, o.fields, where=slice_of(o), threshold=o.threshold, **_same(o)),
+        lambda o: f"{_fields(o)}{' --where FILE' * bool(o.where)} --together{_confidence(o)}{_threshold(o)}",
         "estimate",
-        lambda o: f"table({{}}, {o.fields!r}{_of_table(o, together=True)})",
+        lambda o: f"table({{}}, {o.fields!r}{', where=where' * bool(o.where)}{_asked(o, together=True)})",
     ),
     "gaps": View(
         "Audit",
@@ -263,6 +286,20 @@ VIEWS: Mapping[str, View] = {
         ),
         "gaps",
         lambda o: f"gaps({{}}, {', '.join(map(repr, o.fields))}{_keywords(_once(o), tolerance=o.tolerance)})",
+    ),
+    "rules": View(
+        "Rules",
+        lambda a, which, o: a.rules(which, o.fields, o.label, o.items, **_alone(o)),
+        lambda o: f"{_fields(o)}{_label(o)}{' --positive FILE' * bool(o.items)}{_confidence(_once(o))}",
+        "rules",
+        lambda o: f"rules({{}}, {o.fields!r}, {o.label!r}{', positive' * bool(o.items)}{_keywords(_once(o))})",
+    ),
+    "line": View(
+        "Line",
+        lambda a, which, o: a.line(which, o.fields, o.label, **_alone(o)),
+        lambda o: f"{_fields(o)}{_label(o)}{_confidence(_once(o))}",
+        "line",
+        lambda o: f"line({{}}, {o.fields!r}, {o.label!r}{_keywords(_once(o))})",
     ),
     "top": View(
         "Most frequent",
@@ -311,6 +348,8 @@ def _counts_attributes(collection: Collection, *kinds: type) -> bool:
 _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
     "fields": lambda c, _: isinstance(c.domain, Record) and _is(c, SampledTableOracle, *TABLES_OF),
     "gaps": lambda c, _: isinstance(c.domain, Record) and bool(first_compared(c, c.domain)),
+    "rules": lambda c, _: isinstance(c.domain, Record) and bool(first_compared(c, c.domain)),
+    "line": lambda c, _: isinstance(c.domain, Record) and bool(first_line(c, c.domain)),
     "top": lambda _, s: s.lists_domain,
     "hitters": lambda _, s: s.decodes_heavy_hitters,
     "average": lambda c, _: _is(c, BoundedNumberOracle),
@@ -323,7 +362,7 @@ _HAS: Mapping[str, Callable[[Collection, CollectionSummary], bool]] = {
     "attributes": lambda c, _: _counts_attributes(c, AttributesOracle, FrequencyOracle),
     "pairs": lambda c, _: _counts_attributes(c, FrequencyOracle) and c.domain.size > 2,
     "every": lambda _, s: s.lists_domain,
-    "given": lambda c, _: _is(c, FrequencyOracle),
+    "given": lambda c, _: _is(c, FrequencyOracle, SetSelectionOracle),
 }
 
 
@@ -331,16 +370,18 @@ def fitting(options: ViewOptions, collection: Collection, view: str = "") -> Vie
     """Return what can be asked: a small domain has fewer ranges than a reader's choice or the default."""
     domain = collection.domain
     if isinstance(collection.randomizer, SampledGrid):
-        return options if options.areas else replace(options, areas=_middle(collection.domain))
+        return options if options.areas else replace(options, areas=middle_of_map(collection.domain))
     if isinstance(domain, Record) and view == "gaps" and len(options.fields) != 2:
         return replace(options, fields=first_compared(collection, domain))
-    if isinstance(domain, Record) and not options.fields:
-        return replace(options, fields=_first_fields(collection, domain))
+    if isinstance(domain, Record) and view in ("rules", "line"):
+        return _with_label(options, (first_compared if view == "rules" else first_line)(collection, domain))
+    if isinstance(domain, Record) and not options.fields and not options.where:
+        return replace(options, fields=first_fields(collection, domain))
     return replace(options, bins=min(options.bins, domain.count)) if isinstance(domain, Integers) else options
 
 
-def _middle(domain: Domain) -> tuple[Area, ...]:
-    """The middle of a map, half as wide and as high."""
+def middle_of_map(domain: Domain) -> tuple[Area, ...]:
+    """Return the middle of a map, half as wide and as high."""
     x, y = (
         (one.domain.lowest + one.domain.count // 4, one.domain.lowest + max(0, one.domain.count * 3 // 4 - 1))
         for one in domain.fields  # type: ignore[attr-defined]  # a map is asked of a record of two integers
@@ -365,8 +406,28 @@ def first_compared(collection: Collection, domain: Record) -> tuple[str, ...]:
     return ()
 
 
-def _first_fields(collection: Collection, domain: Record) -> tuple[str, ...]:
-    """The fields of the first table that a device may draw, at most two of them."""
+def first_line(collection: Collection, domain: Record) -> tuple[str, ...]:
+    """Return two fields of numbers that devices are asked about together, the label last; nothing if there are none."""
+    made = collection.randomizer
+    if not _is(collection, SampledTableOracle, *TABLES_OF):
+        return ()
+    tables = [one.places for one in made.tables] if isinstance(made, SampledTable) else [range(len(domain.names))]
+    for places in tables:
+        numbers = [place for place in places if isinstance(domain.fields[place].domain, Integers | YesNo)]
+        if len(numbers) > 1:
+            return domain.names[numbers[0]], domain.names[numbers[1]]
+    return ()
+
+
+def _with_label(options: ViewOptions, first: tuple[str, ...]) -> ViewOptions:
+    """The fields and the label that a reader chose, or those that the page opens with."""
+    if not first or (options.fields and options.label):
+        return options
+    return replace(options, fields=options.fields or first[:1], label=options.label or first[1])
+
+
+def first_fields(collection: Collection, domain: Record) -> tuple[str, ...]:
+    """Return the fields of the first table that a device may draw, at most two of them."""
     made = collection.randomizer
     places = made.tables[0].places if isinstance(made, SampledTable) else range(len(domain.names))
     return tuple(domain.names[place] for place in places[:2])
@@ -384,6 +445,8 @@ def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewO
         areas=_areas(given.get("areas", "")),
         tolerance=_real(given, "tolerance", TOLERANCE, 0.001, 0.999),
         fields=tuple(name for part in given.get("fields", "").split(",") if (name := part.strip())),
+        where=tuple(line for line in given.get("where", "").splitlines() if line.strip()),
+        label=given.get("label", "").strip(),
         every_look=given.get("every_look") == "1",
         beta=_real(given, "beta", BETA, 1e-9, 0.5),
         items=items,

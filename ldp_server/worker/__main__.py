@@ -13,6 +13,7 @@ from typing import Any
 
 from ldp_client.errors import LdpError
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.sets import single_items
 from ldp_server.answers.wire import to_wire
 from ldp_server.child import lower_priority
 from ldp_server.oracles import FrequencyOracle
@@ -139,12 +140,12 @@ class Child:
 
     def _summarise(self, question: AskSummarise, _: bytes) -> tuple[Answer, bytes]:
         counts = self._counts.get(question.number)
-        oracle = counts.oracle
+        oracle, counted = counts.oracle, single_items(counts.oracle)
         summary = WorkerSummary(
             reports=oracle.reports,
             batches=counts.batches,
             standard_error=estimating.null_error(oracle),
-            lists_domain=isinstance(oracle, FrequencyOracle) and oracle.can_list,
+            lists_domain=isinstance(counted, FrequencyOracle) and counted.can_list,
             decodes_heavy_hitters=decoding.can_decode(oracle.randomizer.name),
             stored_bytes=self._counts.held_bytes(question.number),
         )

@@ -128,7 +128,7 @@ class Worker:
         """A checkpoint of everything of a period that was durable when this was called."""
         written, _ = await self._one(CheckpointWritten, messages.AskCheckpoint(period.number))
         read = checkpoints.read_checkpoint
-        found = await asyncio.to_thread(read, self._directory.states, record.id, period.period)
+        found = await asyncio.to_thread(read, self._directory.states, record.id, period.period, period.shard)
         if found is None or found.batches < written.batches:
             raise StorageError("the checkpoint that was just written is not there: check the disk")
         return found

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,8 @@ class PeriodsOfCollection:
     collection: Collection
     schedule: Schedule
     periods: list[int]
-    counts: Iterator[PeriodCounts]
-    """They are loaded one after the other; each is good until the next one is asked for."""
+    counts: Iterator[tuple[int, Oracle]]
+    """Each with its period. They are loaded one after the other; each is good until the next one is asked for."""
 
 
 class CountsCache:
@@ -103,8 +104,20 @@ class CountsCache:
         records = self._records(record, None if asked is None else span_of(collection, asked))
         if not records:
             raise TooFewReports("this collection has no reports yet")
-        counts = (self._period(one, collection) for one in records)
-        return PeriodsOfCollection(collection, collection.schedule, [one.period for one in records], counts)
+        periods = sorted({one.period for one in records})
+        return PeriodsOfCollection(collection, collection.schedule, periods, self._of_each(records, collection))
+
+    def _of_each(self, records: list[PeriodRecord], collection: Collection) -> Iterator[tuple[int, Oracle]]:
+        """Each period with its counts: their sum, where several databases have reports of it."""
+        for period, group in groupby(records, lambda one: one.period):
+            first, *others = group
+            if not others:
+                yield period, self._period(first, collection).oracle
+                continue
+            found = oracle_for(collection)
+            for one in (first, *others):
+                found.merge(self._period(one, collection).oracle)
+            yield period, found
 
     def lines(self, number: int, asked: pb.AskedPeriods | None = None) -> list[PeriodLine]:
         """What there is of each period. Nothing is counted."""
@@ -112,14 +125,19 @@ class CountsCache:
         schedule, width = collection.schedule, collection.randomizer.report_bytes
         if schedule is None:
             raise InvalidSpec("this question has no schedule, so its reports have no periods")
+        records = self._records(record, None if asked is None else span_of(collection, asked), dropped=True)
         found = []
-        for one in self._records(record, None if asked is None else span_of(collection, asked), dropped=True):
-            held = one.generation is None
-            reports = self._log.held_bytes(one.number) // width if held else one.folded_reports
-            batches = self._log.count(one.number) if held else one.folded_batches
-            state = "held" if held else "dropped" if one.dropped else "folded"
-            ends = schedule.begins(one.period + 1)
-            found.append(PeriodLine(one.period, schedule.begins(one.period), ends, reports, batches, state))
+        for period, group in groupby(records, lambda one: one.period):
+            reports = batches = 0
+            states = set()
+            for one in group:
+                held = one.generation is None
+                reports += self._log.held_bytes(one.number) // width if held else one.folded_reports
+                batches += self._log.count(one.number) if held else one.folded_batches
+                states.add("held" if held else "dropped" if one.dropped else "folded")
+            state = next(name for name in ("held", "folded", "dropped") if name in states)
+            begins, ends = schedule.begins(period), schedule.begins(period + 1)
+            found.append(PeriodLine(period, begins, ends, reports, batches, state))
         return found
 
     def held_bytes(self, number: int) -> int:

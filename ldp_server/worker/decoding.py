@@ -39,7 +39,7 @@ def decode(
             f"(those of {', '.join(heavy_hitters.DECODERS)} have one): ask for the top of a listable domain, or for "
             "given items"
         )
-    words = Dictionary.unpacked(counts.collection.domain, dictionary) if dictionary else None
+    words = Dictionary.unpacked(counts.collection.domain.counted, dictionary) if dictionary else None
     limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))
     with ThreadPoolExecutor(THREADS) as threads:
         found = heavy_hitters.decode(

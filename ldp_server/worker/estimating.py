@@ -14,9 +14,10 @@ from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers import estimates, numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
-from ldp_server.answers.fields.areas import areas_answer
+from ldp_server.answers.fields.areas import Area, areas_answer
 from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.answers.records import RecordTable
+from ldp_server.answers.sets import single_items
 from ldp_server.answers.synthetic.tables import tables_answer
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, item_to_wire, to_wire
 from ldp_server.oracles import as_frequency
@@ -24,6 +25,7 @@ from ldp_server.oracles.base import Oracle, Unsupported
 from ldp_server.worker.counts import CollectionCounts
 
 __all__ = [
+    "areas_of",
     "attributes_of",
     "estimate",
     "field_values",
@@ -44,7 +46,7 @@ def null_error(oracle: Oracle) -> float:
     if not oracle.reports:
         return 0.0
     try:
-        return float(np.sqrt(as_frequency(oracle).variance(np.zeros(1))[0]))
+        return float(np.sqrt(as_frequency(single_items(oracle)).variance(np.zeros(1))[0]))
     except InvalidSpec:
         return 0.0
 
@@ -88,7 +90,7 @@ def _listed(collection: Collection, oracle: Oracle, request: pb.EstimateRequest,
     which = request.WhichOneof("which")
     coverage = Coverage.TOGETHER if request.together else Coverage.EACH
     if which == "all":
-        if collection.domain.size > MOST:
+        if collection.domain.counted.size > MOST:
             raise InvalidSpec(f"an answer lists at most {MOST} items: ask for the top ones, or for given items")
         return estimates.every_item(collection, oracle, coverage=coverage, **asked)
     if which == "top":
@@ -122,7 +124,8 @@ def numbers_of(counts: CollectionCounts, request: pb.NumbersRequest) -> bytes:
         ranges = _ranges(counts, request.ranges, how)
         response.ranges.CopyFrom(to_wire(ranges, pb.RangesAnswer))
     else:
-        _of_fields(counts, request, response, {"confidence": confidence, "coverage": coverage})
+        how = {"confidence": confidence, "coverage": coverage, "every_look": request.every_look}
+        _of_fields(counts, request, response, how)
     return counts.serialized(response)
 
 
@@ -133,21 +136,24 @@ def _of_fields(
     asked = request.WhichOneof("which")
     if asked not in ("averages", "areas"):
         raise InvalidSpec("ask for the average, for averages of cells, for areas, for quantiles or for ranges")
-    if request.every_look:
-        raise Unsupported("averages of cells and areas have no intervals for every look: ask for one look")
     if asked == "averages":
         averages = averages_answer(counts.collection, counts.oracle, **how)
         response.averages.CopyFrom(to_wire(averages, pb.AveragesAnswer))
     else:
-        wanted = [
-            (
-                (integer_from_wire(one.x.first), integer_from_wire(one.x.last)),
-                (integer_from_wire(one.y.first), integer_from_wire(one.y.last)),
-            )
-            for one in request.areas.areas
-        ]
+        wanted = areas_of(request.areas)
         areas = areas_answer(counts.collection, counts.oracle, wanted or None, **how)
         response.areas.CopyFrom(to_wire(areas, pb.AreasAnswer))
+
+
+def areas_of(asked: pb.AreasQuestion) -> list[Area]:
+    """Return the areas of a request."""
+    return [
+        (
+            (integer_from_wire(one.x.first), integer_from_wire(one.x.last)),
+            (integer_from_wire(one.y.first), integer_from_wire(one.y.last)),
+        )
+        for one in asked.areas
+    ]
 
 
 def _ranges(counts: CollectionCounts, asked: pb.RangesQuestion, how: dict[str, Any]) -> numbers.RangesAnswer:

@@ -14,6 +14,7 @@ from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.answers.wire import integer_from_wire, item_from_wire, to_wire
 from ldp_server.oracles.base import Oracle
 from ldp_server.worker.counts import CountsCache, PeriodsOfCollection
+from ldp_server.worker.estimating import areas_of, slices_of
 
 __all__ = ["change_of", "comparison_of", "trend_of"]
 
@@ -30,6 +31,11 @@ def _question(asked: pb.Asked) -> TrendQuestion:
             ranges=tuple((integer_from_wire(one.first), integer_from_wire(one.last)) for one in asked.ranges.between),
             quantiles=tuple(asked.quantiles.shares),
             average=asked.HasField("average"),
+            fields=tuple(asked.table.fields),
+            where=tuple((name, tuple(values)) for name, values in slices_of(asked.table.where).items()),
+            cells=tuple(item_from_wire(item) for item in asked.table.cells),
+            averages=asked.HasField("averages"),
+            areas=tuple(areas_of(asked.areas)),
         )
     except TypeError as error:  # an item of another type than the domain's
         raise InvalidSpec(str(error)) from None
@@ -38,9 +44,8 @@ def _question(asked: pb.Asked) -> TrendQuestion:
 def _oracles(found: PeriodsOfCollection) -> Iterator[tuple[tuple[int, int, int], Oracle]]:
     """Each period with its counts, one after the other."""
     schedule = found.schedule
-    for counts in found.counts:
-        period = counts.record.period
-        yield (period, schedule.begins(period), schedule.begins(period + 1)), counts.oracle
+    for period, oracle in found.counts:
+        yield (period, schedule.begins(period), schedule.begins(period + 1)), oracle
 
 
 def _span(found: PeriodsOfCollection) -> pb.PeriodSpan:

@@ -99,8 +99,9 @@ class PeriodCounter:
         record, oracle, recent = counts.record, counts.oracle, sorted(counts.recent)
         tie = self._log.tie(record.number, counts.sequence) or _fold_tie(record)
         about = (counts.collection.id, record.period, counts.sequence)
+        state, shard = oracle.to_bytes(), record.shard
         path = write_checkpoint(
-            self._states, Checkpoint(*about, oracle.reports, counts.batches, tie, recent, oracle.to_bytes())
+            self._states, Checkpoint(*about, oracle.reports, counts.batches, tie, recent, state, shard)
         )
         counts.saved = counts.batches
         return path
@@ -122,7 +123,7 @@ class PeriodCounter:
             raise Unavailable("the collection was deleted or compacted meanwhile: ask again", 1.0)
 
     def _from_checkpoint(self, record: PeriodRecord, collection: Collection) -> PeriodCounts | None:
-        found = read_checkpoint(self._states, collection.id, record.period)
+        found = read_checkpoint(self._states, collection.id, record.period, record.shard)
         if found is None or not self._belongs(found, record):
             return None
         try:

@@ -19,6 +19,7 @@ from simulator.report.terminal import print_table, progress_bar
 from simulator.report.values import item_text, summary
 from simulator.shapes import WireRun
 from simulator.wire.deployment import MAX_COLLECTORS, PRIVATE
+from simulator.wire.ending import ended_by_sigterm
 from simulator.wire.faults import Faults
 
 __all__ = ["command", "page", "show"]
@@ -101,7 +102,7 @@ def command(
     shared = _shared(collectors, store, one_port=one_port)
     if remote is not None and shared is not None:
         raise InvalidSpec("--server names a server that runs; --collectors starts several: give one of them")
-    with progress_bar("reports", options.users) as advance:
+    with ended_by_sigterm(), progress_bar("reports", options.users) as advance:
         found = wire.run(options, wrong, where=remote or shared, progress=advance, **asked)
     output.deliver([found.shape], lambda: show(found), lambda: page(found, faults))
     for name, after, restarts in (

@@ -30,7 +30,7 @@ def shell(tmp_path):
     def run(command, **more):
         return subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
-            cwd=work, env=environment | more, capture_output=True, text=True, check=True, timeout=60,
+            cwd=work, env=environment | more, capture_output=True, text=True, check=True, timeout=300,
         ).stdout  # fmt: skip
 
     run.work, run.environment = work, environment

@@ -72,7 +72,7 @@ def test_processes_share_one_budget(tmp_path, lease):
     workers = [start(tmp_path, 1, 100 * i, 20, budget="30", lease=lease) for i in range(3)]
     made = refused = 0
     for worker in workers:
-        out, err = worker.communicate(timeout=60)
+        out, err = worker.communicate(timeout=300)
         assert worker.returncode == 0 and err == ""
         _, m, r = out.splitlines()[-1].split()
         made, refused = made + int(m), refused + int(r)
@@ -91,7 +91,7 @@ def test_processes_answer_a_question_once(tmp_path):
         workers = [start(tmp_path, port, 0, 25) for _ in range(3)]
         made = 0
         for worker in workers:
-            out, _ = worker.communicate(timeout=60)
+            out, _ = worker.communicate(timeout=300)
             made += int(out.splitlines()[-1].split()[1])
         client = open_here(tmp_path, port)
         client.flush(10.0)
@@ -126,7 +126,7 @@ sys.exit(max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(6)))
 @pytest.mark.parametrize("number", range(4))
 def test_first_use_by_many_at_once(tmp_path, number):
     found = subprocess.run(
-        [python(), "-c", RACE, str(tmp_path / "ldp")], check=False, capture_output=True, text=True, timeout=60
+        [python(), "-c", RACE, str(tmp_path / "ldp")], check=False, capture_output=True, text=True, timeout=300
     )
     assert found.returncode == 0, found.stderr[-2000:]
     assert len(stored(tmp_path / "ldp")) == 40
@@ -249,7 +249,7 @@ def test_forks(tmp_path, use_before, lease, ending):
     with serving(collector) as port:
         found = subprocess.run(
             [python(), "-W", "ignore", "-c", FORK, str(tmp_path), str(port), use_before, lease, ending],
-            check=False, capture_output=True, text=True, timeout=150,
+            check=False, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert found.stdout == "[0, 0, 0] None\n", found.stdout + found.stderr[-3000:]
         client = open_here(tmp_path, port)
@@ -290,7 +290,7 @@ def test_a_parent_sends_what_its_child_stored(tmp_path):
     with serving(collector) as port:
         found = subprocess.run(
             [python(), "-W", "ignore", "-c", LEFT_TO_THE_PARENT, str(tmp_path), str(port)],
-            check=False, capture_output=True, text=True, timeout=150,
+            check=False, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
     assert found.returncode == 0, found.stderr[-2000:]
     assert {r.collection_id for r in collector.counted.values()} == {live(0).id, live(1).id}
@@ -334,7 +334,7 @@ print(code, view.spent, view.problem)
 def test_a_child_outlives_its_parents_client(tmp_path):
     """Whoever closes the file knows that the child has it open: the log that the child writes to stays."""
     found = subprocess.run(
-        [python(), "-c", OUTLIVED, str(tmp_path)], check=False, capture_output=True, text=True, timeout=60
+        [python(), "-c", OUTLIVED, str(tmp_path)], check=False, capture_output=True, text=True, timeout=300
     )
     assert found.stdout == "0 7 None\n", found.stdout + found.stderr[-2000:]
 
@@ -363,7 +363,7 @@ print(time.time(), flush=True)
                 check=False,
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=300,
             )
             end = time.time()
             assert found.returncode == 0 and found.stderr == ""
@@ -395,7 +395,7 @@ class Held:
 sys.modules["held"] = Held()
 """
     found = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script, str(tmp_path)], check=False, capture_output=True, text=True, timeout=300
     )
     assert (found.stdout, found.stderr) == ("exit handler PolicyRefused\nobject PolicyRefused\n", "")
     assert len(stored(tmp_path)) == 1

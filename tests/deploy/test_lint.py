@@ -31,7 +31,7 @@ def tool(name: str) -> str:
 
 
 def check(*command: str | Path):
-    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=200, check=False, cwd=ROOT)
+    return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
 
 
 @pytest.mark.long

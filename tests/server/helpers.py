@@ -185,7 +185,7 @@ class ServerProcess(RealServerProcess):
             return analyst.show(collection).reports
 
 
-def cli(*arguments: str, data: Path | None = None, stdin: str | None = None, timeout: float = 120):
+def cli(*arguments: str, data: Path | None = None, stdin: str | None = None, timeout: float = 400):
     """Run `ldp-server` as a user would."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     return run_command([*arguments, *(["--data", str(data)] if data else [])], environment, stdin, timeout)

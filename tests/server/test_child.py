@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ def shown(**options):
 def test_who_leads_a_session_lowers_the_whole_session():
     before = AUTOGROUP.read_text()
     here = [int(word) for word in before.split()[-1:]]  # nothing for a process that is in no group
-    assert shown(start_new_session=True) == [7, 7]
-    assert shown() == [7, *here], "a process in somebody else's session lowers itself alone"
+    lowered = min(os.nice(0) + 7, 19)  # the tests themselves may run at a low priority
+    assert shown(start_new_session=True) == [lowered, 7]
+    assert shown() == [lowered, *here], "a process in somebody else's session lowers itself alone"
     assert AUTOGROUP.read_text() == before

@@ -76,7 +76,7 @@ def an_item(collection):
     """An item that can be written on a line."""
     if isinstance(collection.domain, Record):
         return collection.domain.item(5)
-    items = (collection.domain.item(index) for index in range(1, 400))
+    items = (collection.domain.counted.item(index) for index in range(1, min(400, collection.domain.counted.size)))
     return next(item for item in items if not isinstance(item, bytes) and item_text(item).isalnum())
 
 
@@ -90,7 +90,7 @@ QUESTIONS = {
         heavy_hitters.decode, lambda a, c, **p: a.heavy_hitters(c, limit=1000, **p), ("heavy-hitters",)
     ),
     "heavy hitters of a dictionary": Doors(
-        lambda c, o: heavy_hitters.decode(c, o, dictionary=Dictionary.of(c.domain, [an_item(c)])),
+        lambda c, o: heavy_hitters.decode(c, o, dictionary=Dictionary.of(c.domain.counted, [an_item(c)])),
         lambda a, c, **p: a.heavy_hitters(c, limit=1000, dictionary=[written(an_item(c))], **p),
         ("heavy-hitters", "--dictionary", "-"),
     ),
@@ -216,6 +216,7 @@ ANSWERS: dict[str, set[str]] = {
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
     "sampled-table": TABLES,
     "compiled-channel": LISTED,
+    "set-selection": LISTED,
     "randomized-response over a record": LISTED | TABLES | {"line"},
 }
 USERS = 3000
@@ -395,9 +396,13 @@ CHANGES = {
     "randomized-response": {"items"},
     "linear-hash": {"items"},
     "subset-selection": {"items"},
+    "set-selection": {"items"},
+    "sampled-table": {"fields", "where", "cells"},
+    "averaged-table": {"averages"},
+    "sampled-grid": {"areas"},
     "composed-response": {"items", "attributes"},  # items where its shell answers all sets but the true one alike
     "randomized-response over attributes": {"items"},
-    "randomized-response over a record": {"items"},
+    "randomized-response over a record": {"items", "fields", "where", "cells"},
 }
 """Of what "did it change?" is told, by mechanism; nothing of the others."""
 
@@ -415,6 +420,19 @@ def over_time(collection, answers):
     if "attributes" in answers:
         names = collection.domain.names[:2]
         yield {"attributes": names}, ("--attributes", "-"), "".join(f"{name}\n" for name in names)
+    if "fields" in answers:
+        where = {"a": [True], "b": ["red", None]}
+        yield {"fields": ("b", "a")}, ("--fields", "b,a"), ""
+        cells = ({"a": True, "b": "green"}, {"a": None, "b": "red"})
+        lines = "".join(f"{json.dumps(cell)}\n" for cell in cells)
+        yield {"fields": ("b", "a"), "cells": cells}, ("--fields", "b,a", "--items", "-"), lines
+        yield {"fields": ("b",), "where": {"a": [True]}}, ("--fields", "b", "--where", "-"), "a = yes\n"
+        yield {"where": where}, ("--where", "-"), "a = yes\nb = red\nb = none\n"
+    if "averages" in answers:
+        yield {"averages": True}, ("--averages",), ""
+    if "areas" in answers:
+        areas = (((1, 2), (4, 7)), ((0, 6), (3, 3)))
+        yield {"areas": areas}, ("--area", "1:2,4:7", "--area", "0:6,3:3"), ""
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -428,7 +446,7 @@ def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name,
     first, second = ({"first": n, "last": n, "begins": n * MONTH, "ends": (n + 1) * MONTH} for n in (600, 602))
     sides = {"first_periods": first, "second_periods": second}
     for given, options, line in over_time(collection, ANSWERS[name]):
-        asked = TrendQuestion(**given)
+        asked = question_of(given)
         in_process = partial(trend, collection, zip(where, oracles, strict=True), asked, count=3, coverage=TOGETHER)
         doors = {
             "trend": (in_process, lambda a, g: a.trend(collection, together=True, **g), ("--together",), span),
@@ -458,6 +476,12 @@ def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name,
             check_files_over_time(tmp_path, collection, called)
             code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
             assert (code, err) == (0, "") and "Which?" in out and "copies of reports" in out and "Warning" not in out
+
+
+def question_of(given):
+    """The question as the server has it: a slice as pairs of a field and its values."""
+    where = tuple((name, tuple(values)) for name, values in given.get("where", {}).items())
+    return TrendQuestion(**{**given, **({"where": where} if where else {})})
 
 
 def check_way_out(refusal, given, command, line):
@@ -584,15 +608,16 @@ EVERY_LOOK = {
     "tree-sketch": set(),
     "hierarchy": {"ranges", "histogram"},
     "bounded-number": {"average"},
-    "averaged-table": set(),
-    "sampled-grid": set(),
+    "averaged-table": {"averages"},
+    "sampled-grid": {"map", "areas"},
     "sampled-attribute": {"attributes"},
     # The frequencies of sets where its shell answers all sets but the true one alike, as in the example.
     "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},
     "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
-    "sampled-table": set(),
+    "sampled-table": {"fields", "slice", "count"},
     "compiled-channel": set(),
-    "randomized-response over a record": {"given", "top", "every item", "table"},
+    "set-selection": {"given", "top", "every item", "table"},
+    "randomized-response over a record": {"given", "top", "every item", "table", "fields", "slice", "count"},
 }
 """Which answers have intervals that hold at every look."""
 LOOKING = {
@@ -620,6 +645,36 @@ LOOKING = {
         lambda c, o: numbers.average_answer(c, o, every_look=True),
         lambda a, c: a.average(c, confidence=EveryLook(0.95)),
         ("average", "--every-look"),
+    ),
+    "averages": (
+        lambda c, o: averages_answer(c, o, every_look=True),
+        lambda a, c: a.averages(c, confidence=EveryLook(0.95)),
+        ("averages", "--every-look"),
+    ),
+    "map": (
+        lambda c, o: areas_answer(c, o, every_look=True),
+        lambda a, c: a.map(c, confidence=EveryLook(0.95)),
+        ("map", "--every-look"),
+    ),
+    "areas": (
+        lambda c, o: areas_answer(c, o, [((1, 2), (4, 7))], every_look=True),
+        lambda a, c: a.map(c, [((1, 2), (4, 7))], confidence=EveryLook(0.95)),
+        ("map", "--every-look", "--area", "1:2,4:7"),
+    ),
+    "fields": (
+        lambda c, o: of_table(c, o, ("b", "a"), coverage=TOGETHER, every_look=True),
+        lambda a, c: a.table(c, ("b", "a"), together=True, confidence=EveryLook(0.95)),
+        ("estimate", "--fields", "b,a", "--together", "--every-look"),
+    ),
+    "slice": (
+        lambda c, o: of_table(c, o, ("b",), {"a": [True]}, top=2, every_look=True),
+        lambda a, c: a.table(c, ("b",), where={"a": [True]}, top=2, confidence=EveryLook(0.95)),
+        ("estimate", "--fields", "b", "--top", "2", "--where", "-", "--every-look"),
+    ),
+    "count": (
+        lambda c, o: of_table(c, o, (), {"a": [True]}, every_look=True),
+        lambda a, c: a.table(c, where={"a": [True]}, confidence=EveryLook(0.95)),
+        ("estimate", "--where", "-", "--every-look"),
     ),
     "ranges": (
         lambda c, o: numbers.ranges_answer(c, o, [(1, 2)], every_look=True),
@@ -737,7 +792,7 @@ def test_every_look_through_every_door(server, counted, question, monkeypatch, c
     found = ask(in_process, collection, oracle)
     with server.analyst() as analyst:
         from_server = ask(called, analyst, collection)
-    line = f"{written(an_item(collection))}\n"
+    line = "a = yes\n" if "--where" in options else f"{written(an_item(collection))}\n"
     arguments = (command, collection.id.hex(), *options)
     code, out, err = shell(monkeypatch, capsys, server.data, *arguments, "--json", stdin=line)
     if question in EVERY_LOOK[name]:

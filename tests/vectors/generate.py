@@ -17,18 +17,36 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, PolicyRefused
-from ldp_client.mechanisms import MECHANISMS, bounded_number, composed_response, hierarchy, subset_selection
-from ldp_client.mechanisms.averaged_table import AveragedTable
+from ldp_client.mechanisms import (
+    MECHANISMS,
+    bounded_number,
+    composed_response,
+    hierarchy,
+    set_selection,
+    subset_selection,
+)
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
-from ldp_client.mechanisms.sampled_grid import SampledGrid
-from ldp_client.mechanisms.sampled_table import SampledTable, parameters_of
+from ldp_client.mechanisms.records.averaged_table import AveragedTable
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid
+from ldp_client.mechanisms.records.sampled_table import SampledTable, parameters_of
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol import packing
-from ldp_client.protocol.domain import Attributes, Categories, Domain, Field, Integers, Item, Record, Strings, YesNo
+from ldp_client.protocol.domain import (
+    Attributes,
+    Categories,
+    Domain,
+    Field,
+    Integers,
+    Item,
+    Record,
+    Sets,
+    Strings,
+    YesNo,
+)
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.hashing import KWiseHash, PairwiseHash
 from ldp_client.protocol.permutation import BlockPermutation
@@ -442,6 +460,21 @@ def subset_collections() -> dict[str, Collection]:
     }
 
 
+def set_collections() -> dict[str, Collection]:
+    """Sets of which all are whole, and that may be cut; more items than an index of one word has; all of 63 bits."""
+    plain = {
+        "sets-all": (Sets(("tea", "東京"), 2), "1", 1),
+        "sets-few": (Sets(tuple("abcde"), 2), "2", 3),
+        "sets-cut": (Sets(tuple(f"page {i}" for i in range(30)), 5), "1", 2),
+        "sets-long": (Sets(tuple(f"app {i}" for i in range(150)), 3), "0.5", 12),
+        "sets-most": (Sets(tuple(f"{i}" for i in range(62)), 3), "0.1", 33),
+    }
+    return {
+        name: Collection.create(f"{name}?", domain, "set-selection", epsilon, **NOVEMBER, parameters={"d": d})
+        for name, (domain, epsilon, d) in plain.items()
+    }
+
+
 def field_collections() -> dict[str, Collection]:
     """Every mechanism of F_q with the powers of 2."""
     make, wide = Collection.create, Integers(-(1 << 63), N - 1)
@@ -563,6 +596,10 @@ def few_items(domain: Domain) -> list[Item]:
     if isinstance(domain, Attributes):
         names = domain.names
         return [None, frozenset(), frozenset(names), frozenset(names[:1]), frozenset(names[::2]), frozenset({"?"})]
+    if isinstance(domain, Sets):
+        names, most = domain.names, domain.most
+        held = [frozenset(names[:most]), frozenset(names[-most - 1 :]), frozenset(names), frozenset(names[1::2])]
+        return [None, *held, frozenset(names[1:2]), frozenset({"?", names[0]})]
     if isinstance(domain, Integers):
         inside = [domain.lowest, domain.highest, domain.lowest + spread("number", 64) % domain.count]
         return [None, *inside, domain.lowest - 1, domain.highest + 1]
@@ -573,7 +610,7 @@ def boundary_words(collection: Collection) -> list[int]:
     """Words on both sides of every boundary of the mechanism's law."""
     maker = collection.randomizer
     found = {0, N - 1, N // 2, N // 3}
-    if isinstance(maker, subset_selection.SubsetSelection):
+    if isinstance(maker, subset_selection.SubsetSelection | set_selection.SetSelection):
         found |= {maker.truth - 1, maker.truth, N // maker.holding, N // maker.others}
     elif isinstance(maker, CompiledChannel):
         limits = [2 * N - offset for offset in {*maker.offsets[0][:3], *maker.offsets[-1][-3:]}]
@@ -626,7 +663,7 @@ def structured_vectors(collections: dict[str, Collection]) -> Iterator[dict[str,
             "bound": number(maker.bound),
             "words": maker.words,
         }
-        for line in range(max(LINES, len(marks)) if maker.words < 4 else 5):
+        for line in range(max(LINES, len(marks)) if maker.words < 4 or maker.name == "set-selection" else 5):
             words = [spread(f"{name} {line} {i}", 64) for i in range(maker.words)]
             if line < len(marks):
                 words[(line + maker.words - 1) % maker.words] = marks[line]
@@ -863,6 +900,7 @@ FILES = {
     "refused_specs": malformed.vectors,
     "numbers": lambda: structured_vectors(structured_collections()),
     "subset_selection": lambda: structured_vectors(subset_collections()),
+    "sets": lambda: structured_vectors(set_collections()),
     "fields": lambda: structured_vectors(field_collections()),
     "channels": lambda: structured_vectors(channel_collections()),
     "records": lambda: structured_vectors(record_collections()),

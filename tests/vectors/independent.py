@@ -994,3 +994,32 @@ def sketch_report(name, seed, epsilon, bits, parameters, index, words):
     else:
         cell = tree_cell(seed, bits, name, parameters, index, team)
     return team * (q**t - 1) // (q - 1) * q + linear_hash_report(epsilon, q, t, cell, words[1], words[2])
+
+
+# --- Set selection --------------------------------------------------------------------------------------------------
+
+
+def sets_index(names: list[str], item: set[str] | None) -> int:
+    return sum(2 ** names.index(name) for name in item or () if name in names)
+
+
+def set_elements(k: int, most: int, index: int, u: int) -> list[int]:
+    """The m elements that a user holds: items are 0 ... k-1, filler j is k+j-1, `more` is k+m."""
+    held = [place for place in range(k) if index // 2**place % 2]
+    if len(held) <= most:
+        return held + [k + j - 1 for j in range(1, most - len(held) + 1)]
+    start = u * len(held) // N
+    return [*sorted((held[start:] + held[:start])[: most - 1]), k + most]
+
+
+def set_selection(epsilon: str, k: int, most: int, d: int, index: int, u: list[int]) -> int:
+    elements = k + most + 1
+    misses = math.comb(elements - most, d)
+    hits = math.comb(elements, d) - misses
+    a, b = ceiling(Fraction(N * N, hits)), N * N // misses
+    threshold = N * e_low(epsilon) * b // (a + e_low(epsilon) * b)
+    mine, v = set_elements(k, most, index, u[3]), u[1] * N + u[2]
+    order = [place for place in range(elements) if place not in mine] + mine
+    rank = misses + v * hits // N**2 if u[0] < threshold else v * misses // N**2
+    sent = sorted(order[place] for place in subset_of_rank(elements, d, rank))
+    return sum(math.comb(place, count) for count, place in enumerate(sent, 1))

@@ -416,7 +416,7 @@ def test_reasons_are_those_of_the_wire() -> None:
 
 # --- Attributes, numbers, subsets: a file of collections and their reports --------------------------------------------
 
-STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "channels", "records", "averages", "grids")
+STRUCTURED_FILES = ("numbers", "subset_selection", "fields", "channels", "records", "averages", "grids", "sets")
 STRUCTURED = {v["name"]: v for file in STRUCTURED_FILES for v in committed(file) if "name" in v}
 assert genprot.GenProt.name in {vector["mechanism"] for vector in STRUCTURED.values()}
 
@@ -438,6 +438,8 @@ def test_specs_read_back(name: str) -> None:
 def second_index(domain: Vector, item: Any) -> int:
     if domain["kind"] == "attributes":
         return independent.attributes_index(domain["names"], item)
+    if domain["kind"] == "sets":
+        return independent.sets_index(domain["names"], item)
     if domain["kind"] == "record":
         return independent.record_index(domain["fields"], item)
     if domain["kind"] == "categories":
@@ -464,6 +466,7 @@ SECOND = {
         e, n, p["answers"], p["window"], p["presence"], x, u
     ),
     "subset-selection": lambda e, n, p, x, u: independent.subset_selection(e, n + 1, p["d"], x, u),
+    "set-selection": lambda e, n, p, x, u: independent.set_selection(e, n, p["most"], p["d"], x, u),
     "compiled-channel": lambda e, n, p, x, u: independent.compiled_channel(p["weights"], n + 1, x, u),
     "sampled-table": independent.sampled_table,
     "sampled-grid": independent.sampled_grid,
@@ -481,6 +484,7 @@ def test_reports_a_second_time(name: str) -> None:
         key: wholes(value) if isinstance(value, list) else whole(value) for key, value in about["parameters"].items()
     }
     parameters["seed"] = bytes.fromhex(about["seed"])
+    parameters["most"] = whole(about["domain"].get("most", "0"))
     for vector in reports_about(name):
         if name == "many" and whole(vector["words"][0]) % 3:
             continue  # lists 2^20 subsets: a third of the lines will do
@@ -514,7 +518,7 @@ def test_the_crowd_makes_the_same_reports(name: str) -> None:
     collection = Collection.from_bytes(bytes.fromhex(STRUCTURED[name]["spec"]))
     mine = reports_about(name)
     words = np.array([wholes(vector["words"]) for vector in mine], np.uint64)
-    indexes = np.array([whole(vector["index"]) for vector in mine], np.uint64)
+    indexes = bulk_items.from_ints([whole(vector["index"]) for vector in mine], collection.domain.bits)
     reports = crowd.randomize(collection.randomizer, indexes, words)
     payload = bulk_packing.pack(reports, collection.randomizer.report_bytes)
     assert payload.hex() == "".join(vector["payload"] for vector in mine)

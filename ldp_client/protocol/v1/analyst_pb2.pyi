@@ -300,7 +300,7 @@ class Slice(_message.Message):
     def __init__(self, field: _Optional[str] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ...) -> None: ...
 
 class EstimateResponse(_message.Message):
-    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "periods", "every_look", "more_for_half", "independence", "fields", "where")
+    __slots__ = ("reports", "items", "estimates", "standard_errors", "lows", "highs", "consistent", "verdicts", "confidence", "coverage", "everything_else", "collection", "periods", "every_look", "more_for_half", "independence", "fields", "where", "sets")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ESTIMATES_FIELD_NUMBER: _ClassVar[int]
@@ -319,6 +319,7 @@ class EstimateResponse(_message.Message):
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
+    SETS_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[Item]
     estimates: _containers.RepeatedScalarFieldContainer[float]
@@ -337,7 +338,38 @@ class EstimateResponse(_message.Message):
     independence: Independence
     fields: _containers.RepeatedScalarFieldContainer[str]
     where: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[str]] = ...) -> None: ...
+    sets: SetSizes
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., estimates: _Optional[_Iterable[float]] = ..., standard_errors: _Optional[_Iterable[float]] = ..., lows: _Optional[_Iterable[float]] = ..., highs: _Optional[_Iterable[float]] = ..., consistent: _Optional[_Iterable[float]] = ..., verdicts: _Optional[_Iterable[_Union[Verdict, str]]] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., everything_else: _Optional[_Union[Rest, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., every_look: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[str]] = ..., sets: _Optional[_Union[SetSizes, _Mapping]] = ...) -> None: ...
+
+class SetSizes(_message.Message):
+    __slots__ = ("most", "at_most", "cut", "average", "average_low", "average_high")
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    AT_MOST_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_LOW_FIELD_NUMBER: _ClassVar[int]
+    AVERAGE_HIGH_FIELD_NUMBER: _ClassVar[int]
+    most: int
+    at_most: _containers.RepeatedCompositeFieldContainer[SizeCount]
+    cut: SizeCount
+    average: float
+    average_low: float
+    average_high: float
+    def __init__(self, most: _Optional[int] = ..., at_most: _Optional[_Iterable[_Union[SizeCount, _Mapping]]] = ..., cut: _Optional[_Union[SizeCount, _Mapping]] = ..., average: _Optional[float] = ..., average_low: _Optional[float] = ..., average_high: _Optional[float] = ...) -> None: ...
+
+class SizeCount(_message.Message):
+    __slots__ = ("items", "estimate", "standard_error", "low", "high")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    STANDARD_ERROR_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    items: int
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    def __init__(self, items: _Optional[int] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class Independence(_message.Message):
     __slots__ = ("z", "variance_factor", "widened", "visible_from", "cut", "warnings")
@@ -486,7 +518,7 @@ class Average(_message.Message):
     def __init__(self, estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., holders: _Optional[float] = ...) -> None: ...
 
 class AveragesAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "number", "averages", "more_for_half", "independence")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "number", "averages", "more_for_half", "independence", "every_look")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -495,6 +527,7 @@ class AveragesAnswer(_message.Message):
     AVERAGES_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
@@ -503,7 +536,8 @@ class AveragesAnswer(_message.Message):
     averages: _containers.RepeatedCompositeFieldContainer[CellAverage]
     more_for_half: int
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., number: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[CellAverage, _Mapping]]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    every_look: bool
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., number: _Optional[str] = ..., averages: _Optional[_Iterable[_Union[CellAverage, _Mapping]]] = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., every_look: bool = ...) -> None: ...
 
 class CellAverage(_message.Message):
     __slots__ = ("item", "estimate", "standard_error", "low", "high", "users", "users_error", "users_low", "users_high")
@@ -528,7 +562,7 @@ class CellAverage(_message.Message):
     def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., users: _Optional[float] = ..., users_error: _Optional[float] = ..., users_low: _Optional[float] = ..., users_high: _Optional[float] = ...) -> None: ...
 
 class AreasAnswer(_message.Message):
-    __slots__ = ("reports", "confidence", "coverage", "holders", "x", "y", "areas", "map", "more_for_half", "independence")
+    __slots__ = ("reports", "confidence", "coverage", "holders", "x", "y", "areas", "map", "more_for_half", "independence", "every_look")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     COVERAGE_FIELD_NUMBER: _ClassVar[int]
@@ -539,6 +573,7 @@ class AreasAnswer(_message.Message):
     MAP_FIELD_NUMBER: _ClassVar[int]
     MORE_FOR_HALF_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     reports: int
     confidence: float
     coverage: str
@@ -549,7 +584,8 @@ class AreasAnswer(_message.Message):
     map: bool
     more_for_half: int
     independence: Independence
-    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., x: _Optional[str] = ..., y: _Optional[str] = ..., areas: _Optional[_Iterable[_Union[AreaCount, _Mapping]]] = ..., map: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    every_look: bool
+    def __init__(self, reports: _Optional[int] = ..., confidence: _Optional[float] = ..., coverage: _Optional[str] = ..., holders: _Optional[float] = ..., x: _Optional[str] = ..., y: _Optional[str] = ..., areas: _Optional[_Iterable[_Union[AreaCount, _Mapping]]] = ..., map: bool = ..., more_for_half: _Optional[int] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., every_look: bool = ...) -> None: ...
 
 class AreaCount(_message.Message):
     __slots__ = ("first_x", "last_x", "first_y", "last_y", "estimate", "standard_error", "low", "high", "on_lines")
@@ -950,18 +986,34 @@ class Coefficient(_message.Message):
     def __init__(self, name: _Optional[str] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class Asked(_message.Message):
-    __slots__ = ("given", "attributes", "ranges", "quantiles", "average")
+    __slots__ = ("given", "attributes", "ranges", "quantiles", "average", "table", "averages", "areas")
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
     QUANTILES_FIELD_NUMBER: _ClassVar[int]
     AVERAGE_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    AVERAGES_FIELD_NUMBER: _ClassVar[int]
+    AREAS_FIELD_NUMBER: _ClassVar[int]
     given: GivenItems
     attributes: AttributeSet
     ranges: RangesQuestion
     quantiles: QuantilesQuestion
     average: AverageQuestion
-    def __init__(self, given: _Optional[_Union[GivenItems, _Mapping]] = ..., attributes: _Optional[_Union[AttributeSet, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ...) -> None: ...
+    table: TableQuestion
+    averages: AveragesQuestion
+    areas: AreasQuestion
+    def __init__(self, given: _Optional[_Union[GivenItems, _Mapping]] = ..., attributes: _Optional[_Union[AttributeSet, _Mapping]] = ..., ranges: _Optional[_Union[RangesQuestion, _Mapping]] = ..., quantiles: _Optional[_Union[QuantilesQuestion, _Mapping]] = ..., average: _Optional[_Union[AverageQuestion, _Mapping]] = ..., table: _Optional[_Union[TableQuestion, _Mapping]] = ..., averages: _Optional[_Union[AveragesQuestion, _Mapping]] = ..., areas: _Optional[_Union[AreasQuestion, _Mapping]] = ...) -> None: ...
+
+class TableQuestion(_message.Message):
+    __slots__ = ("fields", "where", "cells")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    where: _containers.RepeatedCompositeFieldContainer[Slice]
+    cells: _containers.RepeatedCompositeFieldContainer[Item]
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[_Union[Slice, _Mapping]]] = ..., cells: _Optional[_Iterable[_Union[Item, _Mapping]]] = ...) -> None: ...
 
 class TrendRequest(_message.Message):
     __slots__ = ("collection_id", "id_prefix", "periods", "asked", "confidence", "together")
@@ -1026,18 +1078,20 @@ class TrendPoint(_message.Message):
     def __init__(self, period: _Optional[int] = ..., begins: _Optional[int] = ..., ends: _Optional[int] = ..., reports: _Optional[int] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class ChangeResponse(_message.Message):
-    __slots__ = ("confidence", "lines", "periods", "collection", "independence")
+    __slots__ = ("confidence", "lines", "periods", "collection", "independence", "unit")
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
     confidence: float
     lines: _containers.RepeatedCompositeFieldContainer[ChangeLine]
     periods: PeriodSpan
     collection: CollectionInfo
     independence: Independence
-    def __init__(self, confidence: _Optional[float] = ..., lines: _Optional[_Iterable[_Union[ChangeLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ...) -> None: ...
+    unit: str
+    def __init__(self, confidence: _Optional[float] = ..., lines: _Optional[_Iterable[_Union[ChangeLine, _Mapping]]] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., unit: _Optional[str] = ...) -> None: ...
 
 class ChangeLine(_message.Message):
     __slots__ = ("label", "changed", "since", "looks")

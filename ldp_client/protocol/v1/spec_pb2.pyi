@@ -48,18 +48,20 @@ class Question(_message.Message):
     def __init__(self, version: _Optional[int] = ..., text: _Optional[str] = ..., domain: _Optional[_Union[Domain, _Mapping]] = ..., epsilon: _Optional[str] = ..., mechanism: _Optional[_Union[Mechanism, _Mapping]] = ..., schedule: _Optional[_Union[Schedule, _Mapping]] = ..., nonce: _Optional[int] = ...) -> None: ...
 
 class Domain(_message.Message):
-    __slots__ = ("categories", "strings", "integers", "attributes", "record")
+    __slots__ = ("categories", "strings", "integers", "attributes", "record", "sets")
     CATEGORIES_FIELD_NUMBER: _ClassVar[int]
     STRINGS_FIELD_NUMBER: _ClassVar[int]
     INTEGERS_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     RECORD_FIELD_NUMBER: _ClassVar[int]
+    SETS_FIELD_NUMBER: _ClassVar[int]
     categories: Categories
     strings: Strings
     integers: Integers
     attributes: Attributes
     record: Record
-    def __init__(self, categories: _Optional[_Union[Categories, _Mapping]] = ..., strings: _Optional[_Union[Strings, _Mapping]] = ..., integers: _Optional[_Union[Integers, _Mapping]] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ..., record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
+    sets: Sets
+    def __init__(self, categories: _Optional[_Union[Categories, _Mapping]] = ..., strings: _Optional[_Union[Strings, _Mapping]] = ..., integers: _Optional[_Union[Integers, _Mapping]] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ..., record: _Optional[_Union[Record, _Mapping]] = ..., sets: _Optional[_Union[Sets, _Mapping]] = ...) -> None: ...
 
 class Categories(_message.Message):
     __slots__ = ("names",)
@@ -86,6 +88,14 @@ class Attributes(_message.Message):
     NAMES_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Sets(_message.Message):
+    __slots__ = ("names", "most")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    MOST_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    most: int
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., most: _Optional[int] = ...) -> None: ...
 
 class Record(_message.Message):
     __slots__ = ("fields",)
@@ -120,7 +130,7 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel", "averaged_table", "sampled_grid")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel", "averaged_table", "sampled_grid", "set_selection")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +147,7 @@ class Mechanism(_message.Message):
     COMPILED_CHANNEL_FIELD_NUMBER: _ClassVar[int]
     AVERAGED_TABLE_FIELD_NUMBER: _ClassVar[int]
     SAMPLED_GRID_FIELD_NUMBER: _ClassVar[int]
+    SET_SELECTION_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
@@ -153,7 +164,8 @@ class Mechanism(_message.Message):
     compiled_channel: CompiledChannel
     averaged_table: AveragedTable
     sampled_grid: SampledGrid
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ..., averaged_table: _Optional[_Union[AveragedTable, _Mapping]] = ..., sampled_grid: _Optional[_Union[SampledGrid, _Mapping]] = ...) -> None: ...
+    set_selection: SetSelection
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ..., averaged_table: _Optional[_Union[AveragedTable, _Mapping]] = ..., sampled_grid: _Optional[_Union[SampledGrid, _Mapping]] = ..., set_selection: _Optional[_Union[SetSelection, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -330,3 +342,9 @@ class SampledGrid(_message.Message):
     lines_q: int
     tiles_q: int
     def __init__(self, columns: _Optional[int] = ..., rows: _Optional[int] = ..., across: _Optional[int] = ..., down: _Optional[int] = ..., lines: _Optional[int] = ..., tiles: _Optional[int] = ..., lines_q: _Optional[int] = ..., tiles_q: _Optional[int] = ...) -> None: ...
+
+class SetSelection(_message.Message):
+    __slots__ = ("d",)
+    D_FIELD_NUMBER: _ClassVar[int]
+    d: int
+    def __init__(self, d: _Optional[int] = ...) -> None: ...

@@ -7,9 +7,11 @@ of the answer at once (Coverage.TOGETHER, Bonferroni).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+
+import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
@@ -20,9 +22,10 @@ from ldp_server.answers.numbers import Between, share_of
 from ldp_server.oracles.base import Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.independence.judge import accepted
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
-from ldp_server.oracles.sampled_grid import SampledGridOracle
+from ldp_server.oracles.looks.areas import MapScores
+from ldp_server.oracles.records.sampled_grid import SampledGridOracle
 
-__all__ = ["MOST_AREAS", "Area", "AreaCount", "AreasAnswer", "areas_answer"]
+__all__ = ["MOST_AREAS", "Area", "AreaCount", "AreasAnswer", "area_places", "areas_answer", "map_sides"]
 
 MOST_AREAS = 4096
 
@@ -66,6 +69,8 @@ class AreasAnswer:
     more_for_half: int | None = None
     """How many more reports half the error takes, as a share of the users, where areas lie on lines."""
     independence: Independence = INDEPENDENT
+    every_look: bool = False
+    """Whether the intervals are right at every number of reports at once, and not only at one."""
 
 
 def areas_answer(
@@ -75,6 +80,7 @@ def areas_answer(
     *,
     confidence: float = 0.95,
     coverage: Coverage = Coverage.EACH,
+    every_look: bool = False,
 ) -> AreasAnswer:
     """Answer the question for these areas, or for all tiles of the map."""
     if not isinstance(oracle, SampledGridOracle) or not isinstance(collection.domain, Record):
@@ -82,16 +88,15 @@ def areas_answer(
     honest, seen = accepted(oracle)
     if not honest.reports:
         raise TooFewReports("this collection has no reports yet")
-    domains = [one.domain for one in collection.domain.fields if isinstance(one.domain, Integers)]
+    domains = map_sides(collection)
     wanted = _tiles(honest, domains) if areas is None else list(areas)
     _check(wanted, domains)
-    each = seen.confidence(share_of(confidence, coverage, len(wanted)))
-    rows = []
-    for area in wanted:
-        x, y = ((first - one.lowest, last - one.lowest) for one, (first, last) in zip(domains, area, strict=True))
-        found = honest.area(x, y, each)
-        error = seen.error(found.error)
-        rows.append(AreaCount(*area[0], *area[1], found.estimate, error, found.low, found.high, found.on_lines))
+    each = share_of(confidence, coverage, len(wanted))
+    rows = (
+        _at_every_look(honest, domains, wanted, each, seen)
+        if every_look
+        else _rows(honest, domains, wanted, seen.confidence(each), seen)
+    )
     across, up = collection.domain.names
     return AreasAnswer(
         honest.reports,
@@ -100,11 +105,54 @@ def areas_answer(
         honest.holders(),
         across,
         up,
-        tuple(rows),
+        rows,
         areas is None,
         more_for_half(honest),
         seen,
+        every_look,
     )
+
+
+def _rows(
+    oracle: SampledGridOracle, domains: Sequence[Integers], areas: Sequence[Area], each: float, seen: Independence
+) -> tuple[AreaCount, ...]:
+    """The count of each area."""
+    found = [(area, oracle.area(*area_places(domains, area), each)) for area in areas]
+    return tuple(
+        AreaCount(*x, *y, one.estimate, seen.error(one.error), one.low, one.high, one.on_lines) for (x, y), one in found
+    )
+
+
+def _at_every_look(
+    oracle: SampledGridOracle, domains: Sequence[Integers], areas: Sequence[Area], each: float, seen: Independence
+) -> tuple[AreaCount, ...]:
+    """The same with the intervals of ldp_server/oracles/looks/areas.py."""
+    scores, rows = MapScores(oracle), []
+    for area, row in zip(areas, _rows(oracle, domains, areas, each, seen), strict=True):
+        ends = scores.area(*area_places(domains, area)).ends((1 - each) / 2)
+        low, high = _stretched(row.estimate, ends, oracle.reports, seen)
+        rows.append(replace(row, estimate=min(max(row.estimate, low), high), low=low, high=high))
+    return tuple(rows)
+
+
+def map_sides(collection: Collection) -> list[Integers]:
+    """Return the domains of the two fields of a map."""
+    if not isinstance(collection.domain, Record):
+        raise Unsupported(f"{collection.randomizer.name} gives no areas of a map: a collection with sampled-grid does")
+    return [one.domain for one in collection.domain.fields if isinstance(one.domain, Integers)]
+
+
+def area_places(domains: Sequence[Integers], area: Area) -> Area:
+    """Return the sides of an area as distances from the lowest integers."""
+    x, y = ((first - one.lowest, last - one.lowest) for one, (first, last) in zip(domains, area, strict=True))
+    return x, y
+
+
+def _stretched(estimate: float, ends: tuple[float, float], most: int, seen: Independence) -> tuple[float, float]:
+    """The ends with copies, as numbers of users."""
+    middle, *found = (np.array([one], np.float64) for one in (estimate, *ends))
+    low, high = seen.stretched(middle, found[0], found[1], most)
+    return float(low[0]), float(high[0])
 
 
 def _check(wanted: list[Area], domains: list[Integers]) -> None:

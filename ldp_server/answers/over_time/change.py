@@ -38,33 +38,46 @@ Copies that are not seen raise the rate: those below `Independence.visible_from`
 subset-selection and composed-response.
 
 Mechanisms where the supports have this law: those of `FrequencyOracle.law`, and composed-response for single
-attributes. For the others the sum of reports is no binomial count, and the question is refused.
+attributes. Cells of tables of fields, averages of cells and areas of maps have intervals of the same kind from sums of
+scores (crowds.py, ldp_server/oracles/looks). An area that cuts cells has one that is as wide as not knowing where in a
+cell its users are: a change is seen only beyond that. For any other question the sum of reports has no such law, and it
+is refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
+from ldp_client.protocol.domain import Integers, Record
 from ldp_server.answers.estimates import Coverage, item_indexes
+from ldp_server.answers.fields.areas import Area, area_places, areas_answer, map_sides
+from ldp_server.answers.fields.averages import cells_with_averages
 from ldp_server.answers.numbers import share_of
 from ldp_server.answers.over_time.compare import Direction
 from ldp_server.answers.over_time.copies import accepted_set, worst_of
-from ldp_server.answers.over_time.trend import TrendQuestion, attribute_place
+from ldp_server.answers.over_time.crowds import Averaged, Crowd, Scored, Supported
+from ldp_server.answers.over_time.trend import MOST_LINES, TrendQuestion, attribute_place
+from ldp_server.answers.sets import single_items
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.composed_response import ComposedResponseOracle
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import SupportLaw
+from ldp_server.oracles.looks.areas import AreaScores, MapScores
+from ldp_server.oracles.looks.averages import CellLook
+from ldp_server.oracles.records.averaged_table import AveragedTableOracle
+from ldp_server.oracles.records.sampled_grid import SampledGridOracle
 
 __all__ = ["TOLD_OF", "ChangeAnswer", "ChangeLine", "Look", "always_valid", "change", "log_ratio"]
 
 TOLD_OF = (
-    "It is told of items of randomized-response, linear-hash, subset-selection and, where its shell answers all other "
-    "sets alike, composed-response, and of attributes of composed-response."
+    "It is told of items of randomized-response, linear-hash, subset-selection, set-selection and, where its shell "
+    "answers all other sets alike, composed-response, of attributes of composed-response, of tables of fields of "
+    "sampled-table, of averages of cells of averaged-table, and of areas of sampled-grid."
 )
 """Which mechanisms can be asked for a change; a test compares it with what is answered."""
 _STEPS = 60
@@ -74,7 +87,7 @@ _COPIED = 2.0
 
 @dataclass(frozen=True)
 class Look:
-    """One period against all earlier ones. Shares of the reports; the interval holds for all looks at once."""
+    """One period against all earlier ones: shares of the reports, or averages. The interval holds for all looks."""
 
     period: int
     begins: int
@@ -110,6 +123,8 @@ class ChangeAnswer:
     lines: tuple[ChangeLine, ...]
     independence: Independence = INDEPENDENT
     """The worst of the periods."""
+    unit: str = "share"
+    """share, or number: averages in the unit of the domain."""
 
 
 def log_ratio(reports: float, supports: float, q: float) -> float:
@@ -151,14 +166,15 @@ def change(
     confidence: float = 0.95,
 ) -> ChangeAnswer:
     """Return whether the share of each item or attribute changed. Periods come as for a trend."""
-    if not (asked.items or asked.attributes):
+    if asked.ranges or asked.quantiles or asked.average:
         raise InvalidSpec(
-            "whether something changed is told of items or attributes: for averages and ranges ask for the difference "
-            "of two periods (compare), for quantiles look at a trend"
+            "whether something changed is told of items, attributes, cells and areas: for the average of all and for "
+            "ranges ask for the difference of two periods (compare), for quantiles look at a trend"
         )
-    alpha = 1 - share_of(confidence, Coverage.TOGETHER, asked.lines)
-    before: _Crowd | None = None
-    looks: list[list[Look]] = [[] for _ in range(asked.lines)]
+    labels = asked.labels(collection)
+    alpha = 1 - share_of(confidence, Coverage.TOGETHER, len(labels))
+    before: Crowd | None = None
+    looks: list[list[Look]] = [[] for _ in labels]
     shown: list[tuple[str, Independence]] = []
     for number, (where, oracle) in enumerate(periods):
         now, seen = _crowd(collection, oracle, asked, f"period {where[0]}")
@@ -170,41 +186,47 @@ def change(
         before = now if before is None else before.with_more(now)
     if not looks[0]:
         raise TooFewReports("a change needs reports of two periods: there are fewer")
-    lines = tuple(_line(*pair) for pair in zip(asked.labels, looks, strict=True))
-    return ChangeAnswer(confidence, lines, worst_of(shown))
+    lines = tuple(_line(*pair) for pair in zip(labels, looks, strict=True))
+    return ChangeAnswer(confidence, lines, worst_of(shown), "share" if asked.counts_users else "number")
 
 
-@dataclass(frozen=True)
-class _Crowd:
-    """Reports, and how many of them support each item or attribute."""
-
-    law: SupportLaw
-    reports: int
-    counted: float
-    """The same, where copies count as less."""
-    supports: tuple[float, ...]
-    """Counted in the same way."""
-
-    def with_more(self, other: _Crowd) -> _Crowd:
-        supports = tuple(map(sum, zip(self.supports, other.supports, strict=True)))
-        return _Crowd(self.law, self.reports + other.reports, self.counted + other.counted, supports)
-
-    def share(self, place: int) -> float:
-        return (self.supports[place] / self.counted - self.law.s) / (self.law.p - self.law.s)
-
-    def interval(self, place: int, alpha: float) -> tuple[float, float]:
-        """The ends of a share that hold at every number of reports."""
-        low, high = always_valid(self.counted, self.supports[place], alpha)
-        gap = self.law.p - self.law.s
-        return max(0.0, (low - self.law.s) / gap), min(1.0, (high - self.law.s) / gap)
-
-
-def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: str) -> tuple[_Crowd, Independence]:
-    _law(oracle, asked)  # what has none is refused for this, whatever its reports are
+def _crowd(collection: Collection, oracle: Oracle, asked: TrendQuestion, name: str) -> tuple[Crowd, Independence]:
+    oracle = single_items(oracle)
+    if asked.items or asked.attributes:
+        _law(oracle, asked)  # what has none is refused for this, whatever its reports are
     honest, seen = accepted_set(oracle, name)
-    law, supports = _law(honest, asked), _supports(collection, honest, asked)
     times = max(_COPIED, seen.widened) if seen.widened > 1 else 1.0
-    return _Crowd(law, law.reports, law.reports / times, tuple(one / times for one in supports)), seen
+    if asked.of_table:
+        table = asked.table(collection)
+        view, cells = table.oracle(honest), item_indexes(table.collection, asked.items_of(collection))
+        scores = tuple(one.weighed(times) for one in view.look_sums(cells.tolist()))
+        return Scored(view.reports, tuple(view.estimate(cells).tolist()), scores), seen
+    if asked.areas:
+        return _areas(collection, honest, asked.areas, times), seen
+    if asked.averages:
+        return _averages(collection, honest, times), seen
+    law, supports = _law(honest, asked), _supports(collection, honest, asked)
+    weighed = tuple(one / times for one in supports)
+    return Supported(law, law.reports, law.reports / times, weighed, always_valid), seen
+
+
+def _areas(collection: Collection, oracle: Oracle, areas: Sequence[Area], times: float) -> Scored[AreaScores]:
+    found = areas_answer(collection, oracle, areas)  # says what is wrong with them
+    if not isinstance(oracle, SampledGridOracle):
+        raise AssertionError("an answer about areas is one of a map")
+    scores, domains = MapScores(oracle), map_sides(collection)
+    sums = tuple(scores.area(*area_places(domains, area)).weighed(times) for area in areas)
+    return Scored(oracle.reports, tuple(one.estimate for one in found.areas), sums)
+
+
+def _averages(collection: Collection, oracle: Oracle, times: float) -> Averaged:
+    cells = cells_with_averages(collection, MOST_LINES)
+    if not isinstance(oracle, AveragedTableOracle) or not isinstance(collection.domain, Record):
+        raise AssertionError("a table of averages has an oracle of its own")
+    field, sums = collection.domain.fields[oracle.place].domain, oracle.sums()
+    lowest = field.lowest if isinstance(field, Integers) else 0
+    looks = tuple(CellLook.of(sums, cell).weighed(times) for cell in range(len(cells)))
+    return Averaged(oracle.reports, looks, lowest, oracle.reach)
 
 
 def _line(label: str, looks: list[Look]) -> ChangeLine:
@@ -212,7 +234,7 @@ def _line(label: str, looks: list[Look]) -> ChangeLine:
     return ChangeLine(label, since is not None, since, tuple(looks))
 
 
-def _look(where: tuple[int, int, int], now: _Crowd, before: _Crowd, place: int, alpha: float) -> Look:
+def _look(where: tuple[int, int, int], now: Crowd, before: Crowd, place: int, alpha: float) -> Look:
     low, high = now.interval(place, alpha)
     low_before, high_before = before.interval(place, alpha)
     ends = (low - high_before, high - low_before)

@@ -13,6 +13,10 @@ reports are neither symmetric nor continuous.
 Where the reports of a side are not independent, the intervals of this side are wider (copies.py), and so is that of the
 difference.
 
+Of a table of fields, each side is pooled from its own reports. The errors of two sides have the covariance 0: table and
+answer of each report are drawn anew. So the variance of a difference is the sum of both, also of a slice or a sum of
+cells, whose own covariances are in the variance of each side.
+
 The difference is about the people who reported in each of the two. It is no statement about those who did not.
 """
 
@@ -94,7 +98,10 @@ def compare(
         accepted_set(side[1], name) for side, name in zip((first, second), names, strict=True)
     )
     reports, sides = (one.reports, other.reports), ((first[0], one), (second[0], other))
-    each = share_of(confidence, coverage, asked.lines)
+    labels = asked.labels(first[0])
+    if labels != asked.labels(second[0]):
+        raise InvalidSpec("the two collections have different cells there: compare what both have")
+    each = share_of(confidence, coverage, len(labels))
     before, after = (values_of(collection, oracle, asked, 1 - (1 - each) / 2) for collection, oracle in sides)
     shown = worst_of(tuple(zip(names, (seen, seen_there), strict=True)))
     return Comparison(

@@ -1,9 +1,9 @@
 """Values over time: the same question for each period, with an interval for each.
 
-What is asked is fixed beforehand: given items, attributes, ranges, quantiles, or the average. A value is about the
-reports of its period. The randomization of a report is independent of all others given its item, also where one person
-reports in several periods. So the errors of different periods are independent of each other. The values themselves are
-as alike as the people who reported.
+What is asked is fixed beforehand: given items, attributes, ranges, quantiles, the average, cells of a table of fields,
+averages of cells, or areas of a map. A value is about the reports of its period. The randomization of a report is
+independent of all others given its item, also where one person reports in several periods. So the errors of different
+periods are independent of each other. The values themselves are as alike as the people who reported.
 
 Coverage.EACH: each interval is right with the stated confidence, taken alone. Coverage.TOGETHER: all intervals of the
 answer, of every line and every period, are right at once. With m of them each errs with (1 - confidence)/m at most
@@ -19,12 +19,16 @@ from dataclasses import dataclass
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes, Item
+from ldp_client.protocol.domain import Attributes, FieldItem, Item
 from ldp_server.answers import numbers
 from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, item_indexes
+from ldp_server.answers.fields.areas import Area, AreaCount, areas_answer
+from ldp_server.answers.fields.averages import CellAverage, averages_answer, cells_with_averages
 from ldp_server.answers.numbers import share_of
 from ldp_server.answers.over_time.copies import accepted_set, worst_of
+from ldp_server.answers.records import RecordTable
+from ldp_server.answers.sets import single_items
 from ldp_server.answers.words import item_text
 from ldp_server.oracles import as_frequency
 from ldp_server.oracles.base import FrequencyOracle, Oracle, Unsupported
@@ -32,9 +36,24 @@ from ldp_server.oracles.bounded_number import Average
 from ldp_server.oracles.independence.judge import accepted, widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 
-__all__ = ["TrendAnswer", "TrendLine", "TrendPoint", "TrendQuestion", "Value", "attribute_place", "trend", "values_of"]
+__all__ = [
+    "ONE_KIND",
+    "TrendAnswer",
+    "TrendLine",
+    "TrendPoint",
+    "TrendQuestion",
+    "Value",
+    "attribute_place",
+    "trend",
+    "values_of",
+]
 
 MOST_LINES = 100
+TOO_MANY = f"ask for at most {MOST_LINES} items, attributes, ranges, quantiles, cells or areas at a time"
+ONE_KIND = (
+    "ask for items, attributes, ranges, quantiles, the average, a table of fields, averages of cells or areas: for one "
+    "of them"
+)
 
 
 @dataclass(frozen=True)
@@ -46,31 +65,60 @@ class TrendQuestion:
     ranges: tuple[tuple[int, int], ...] = ()
     quantiles: tuple[float, ...] = ()
     average: bool = False
+    fields: tuple[str, ...] = ()
+    """Of a table of records; with `where` for those of a slice alone. `where` without fields counts the slice."""
+    where: tuple[tuple[str, tuple[FieldItem, ...]], ...] = ()
+    cells: tuple[Item, ...] = ()
+    """Those of the table that are asked for; none: all of them."""
+    averages: bool = False
+    """Of a number, in each cell of its table."""
+    areas: tuple[Area, ...] = ()
 
     def __post_init__(self) -> None:
-        given = [bool(one) for one in (self.items, self.attributes, self.ranges, self.quantiles, self.average)]
-        if sum(given) != 1:
-            raise InvalidSpec("ask for items, attributes, ranges, quantiles or the average: for one of them")
-        if self.lines > MOST_LINES:
-            raise InvalidSpec(f"ask for at most {MOST_LINES} items, attributes, ranges or quantiles at a time")
+        kinds = (self.items, self.attributes, self.ranges, self.quantiles, self.average, self.averages, self.areas)
+        if sum(map(bool, kinds)) + self.of_table != 1 or (self.cells and not self.fields):
+            raise InvalidSpec(ONE_KIND)
 
     @property
-    def lines(self) -> int:
-        """How many values each period has."""
-        return len(self.items) + len(self.attributes) + len(self.ranges) + len(self.quantiles) + self.average
+    def of_table(self) -> bool:
+        """Whether a table of fields is asked for."""
+        return bool(self.fields or self.where or self.cells)
 
-    @property
-    def labels(self) -> list[str]:
-        """What each line is about."""
+    def table(self, collection: Collection) -> RecordTable:
+        """Return the table of fields that is asked for."""
+        return RecordTable(collection, self.fields, dict(self.where))
+
+    def items_of(self, collection: Collection) -> tuple[Item, ...]:
+        """Return the cells of the table that are asked for."""
+        table = self.table(collection)
+        if table.counted or self.cells:
+            return table.counted or self.cells
+        domain = table.collection.domain
+        if domain.size > MOST_LINES:
+            raise InvalidSpec(f"{TOO_MANY}: this table has {domain.size:,} cells, so name some of them")
+        return tuple(domain.item(index) for index in range(domain.size))
+
+    def labels(self, collection: Collection) -> list[str]:
+        """Return what each line is about; `InvalidSpec` if there are too many, or if the collection has none."""
         found = [item_text(item) for item in self.items] + list(self.attributes)
         found += [f"{first} to {last}" for first, last in self.ranges]
         found += [f"quantile {share:g}" for share in self.quantiles]
-        return found + ["average"] * self.average
+        found += [f"{x[0]} to {x[1]}, {y[0]} to {y[1]}" for x, y in self.areas]
+        found += ["average"] * self.average
+        if self.of_table:
+            said = "; ".join(self.table(collection).where)
+            cells = [item_text(item) for item in self.items_of(collection)]
+            found = [said] if not self.fields else [f"{cell} ({said})" if said else cell for cell in cells]
+        if self.averages:
+            found = [item_text(item) for item in cells_with_averages(collection, MOST_LINES)]
+        if len(found) > MOST_LINES:
+            raise InvalidSpec(TOO_MANY)
+        return found
 
     @property
     def counts_users(self) -> bool:
         """Whether the values are numbers of users, and not numbers in the unit of the domain."""
-        return not self.average and not self.quantiles
+        return not (self.average or self.quantiles or self.averages)
 
 
 @dataclass(frozen=True)
@@ -123,33 +171,54 @@ class TrendAnswer:
 def values_of(collection: Collection, oracle: Oracle, asked: TrendQuestion, confidence: float) -> list[Value]:
     """Return the values of one set of reports, each with an interval of this confidence, taken alone."""
     if asked.items:
-        return _items(collection, accepted(as_frequency(oracle))[0], asked, confidence)
+        return _items(
+            collection,
+            accepted(as_frequency(single_items(oracle)))[0],
+            (asked.items, asked.labels(collection)),
+            confidence,
+        )
+    if asked.of_table:
+        table, lines = asked.table(collection), (asked.items_of(collection), asked.labels(collection))
+        return _items(table.collection, table.oracle(oracle), lines, confidence)
+    if asked.averages:
+        averages = averages_answer(collection, oracle, confidence=confidence).averages
+        return [Value(label, *_four(one)) for label, one in zip(asked.labels(collection), averages, strict=True)]
+    if asked.areas:
+        areas = areas_answer(collection, oracle, asked.areas, confidence=confidence).areas
+        return [Value(label, *_four(one)) for label, one in zip(asked.labels(collection), areas, strict=True)]
+    return _numbers(collection, oracle, asked, confidence)
+
+
+def _numbers(collection: Collection, oracle: Oracle, asked: TrendQuestion, confidence: float) -> list[Value]:
+    """Return the values of attributes, ranges, quantiles or the average."""
     if asked.attributes:
         return _attributes(collection, oracle, asked.attributes, confidence)
     if asked.ranges:
         ranges = numbers.ranges_answer(collection, oracle, asked.ranges, confidence=confidence).ranges
-        return [Value(label, *_four(one)) for label, one in zip(asked.labels, ranges, strict=True)]
+        return [Value(label, *_four(one)) for label, one in zip(asked.labels(collection), ranges, strict=True)]
     if asked.quantiles:
         cuts = numbers.quantiles_answer(collection, oracle, asked.quantiles, confidence=confidence).quantiles
         unknown = float("inf")
         return [
             Value(label, one.estimate, unknown, one.low, one.high)
-            for label, one in zip(asked.labels, cuts, strict=True)
+            for label, one in zip(asked.labels(collection), cuts, strict=True)
         ]
     return [Value("average", *_four(numbers.average_answer(collection, oracle, confidence=confidence).average))]
 
 
-def _items(collection: Collection, oracle: FrequencyOracle, asked: TrendQuestion, confidence: float) -> list[Value]:
-    """Return the frequencies of the items, without those of everything else, which take the most time."""
-    indexes, widened = item_indexes(collection, asked.items), widening(oracle)
+def _items(
+    collection: Collection, oracle: FrequencyOracle, lines: tuple[Sequence[Item], Sequence[str]], confidence: float
+) -> list[Value]:
+    """Return the frequencies of items with labels, without those of everything else, which take the most time."""
+    indexes, widened = item_indexes(collection, lines[0]), widening(oracle)
     raw = oracle.estimate(indexes)
     low, high = oracle.intervals(indexes, raw, widened.tail((1 - confidence) / 2))
     columns = (raw, widened.errors(oracle.standard_errors(indexes, raw)), low, high)
     numbers_of_each = zip(*(column.tolist() for column in columns), strict=True)
-    return [Value(label, *four) for label, four in zip(asked.labels, numbers_of_each, strict=True)]
+    return [Value(label, *four) for label, four in zip(lines[1], numbers_of_each, strict=True)]
 
 
-def _four(one: numbers.Range | Average) -> tuple[float, float, float, float]:
+def _four(one: numbers.Range | Average | CellAverage | AreaCount) -> tuple[float, float, float, float]:
     return one.estimate, one.standard_error, one.low, one.high
 
 
@@ -182,8 +251,9 @@ def trend(
     coverage: Coverage = Coverage.EACH,
 ) -> TrendAnswer:
     """Return the values of `count` periods. Each comes as its number, its begin and its end, and its counts."""
-    each = share_of(confidence, coverage, asked.lines * count)
-    points: list[list[TrendPoint]] = [[] for _ in range(asked.lines)]
+    labels = asked.labels(collection)
+    each = share_of(confidence, coverage, len(labels) * count)
+    points: list[list[TrendPoint]] = [[] for _ in labels]
     shown: list[tuple[str, Independence]] = []
     for (period, begins, ends), counted in periods:
         oracle, seen = accepted_set(counted, f"period {period}")
@@ -193,5 +263,5 @@ def trend(
                 period, begins, ends, oracle.reports, value.estimate, value.standard_error, value.low, value.high
             )
             line.append(point)
-    lines = tuple(TrendLine(label, tuple(found)) for label, found in zip(asked.labels, points, strict=True))
+    lines = tuple(TrendLine(label, tuple(found)) for label, found in zip(labels, points, strict=True))
     return TrendAnswer(confidence, coverage, "users" if asked.counts_users else "number", lines, worst_of(shown))

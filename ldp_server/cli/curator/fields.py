@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -17,11 +17,11 @@ from ldp_server.cli.questions import BETWEEN
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.workloads.kinds import WorkloadWish, workload_mechanism
 
-__all__ = ["field_options", "workload_of"]
+__all__ = ["field_options", "query_options", "wish_of", "workload_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OPTIONS = (
+_QUERY_OPTIONS = (
     click.option(
         "--field",
         multiple=True,
@@ -32,6 +32,17 @@ _OPTIONS = (
     click.option(
         "--table", multiple=True, metavar="A,B", help="Of a workload: a table of these fields. [default: all pairs]"
     ),
+    click.option(
+        "--query",
+        multiple=True,
+        metavar='"A: VALUES; B: VALUES"',
+        help='Of linear: who is counted, such as "age: 2..5; dark: yes". Repeat it.',
+    ),
+    click.option("--ranges", multiple=True, metavar="FIELD", help="Of linear: all ranges of a field of whole numbers."),
+)
+_OPTIONS = (
+    *_QUERY_OPTIONS,
+    click.option("--strategy", help="Of linear: what is measured. [default: what errs least; see curator strategies]"),
     click.option("--rounds", type=click.IntRange(1), help="Of mwem, pair-table: rounds; of online: updates."),
     click.option(
         "--range", "ends", type=BETWEEN, metavar="FIRST:LAST", help="Of an average: the range of the numbers."
@@ -41,15 +52,30 @@ _OPTIONS = (
 
 def field_options(command: F) -> F:
     """Add the options to a command, which gets them among its others."""
+    return _with(_OPTIONS, command)
+
+
+def query_options(command: F) -> F:
+    """Add the options that say what is asked for."""
+    return _with(_QUERY_OPTIONS, command)
+
+
+def _with(options: Sequence[Any], command: F) -> F:
     made: Any = command
-    for option in reversed(_OPTIONS):
+    for option in reversed(options):
         made = option(made)
     return made  # type: ignore[no-any-return]  # click's decorators keep the command
 
 
 def workload_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, Fraction | None]) -> CentralMechanism:
     """Return the mechanism that the options ask for."""
-    wish = WorkloadWish(
+    return workload_mechanism(wish_of(kind, noise, given, prices))
+
+
+def wish_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, Fraction | None]) -> WorkloadWish:
+    """Return what the options ask for; options that a command does not have are taken as not given."""
+    given = {"ends": None, "rounds": None, "items": None, "strategy": None} | given
+    return WorkloadWish(
         kind,
         noise,
         **prices,
@@ -58,8 +84,10 @@ def workload_of(kind: str, noise: str, given: dict[str, Any], prices: dict[str, 
         ends=given["ends"],
         rounds=given["rounds"],
         groups=None if given["items"] is None else read_items(given["items"]),
+        queries=given["query"],
+        ranges=given["ranges"],
+        strategy=given["strategy"],
     )
-    return workload_mechanism(wish)
 
 
 def _record(given: dict[str, Any]) -> Record | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
@@ -20,16 +21,18 @@ from ldp_server.cli.curator.tables import home_option, show_release
 from ldp_server.cli.queries import read_items
 from ldp_server.cli.show import busy, lines
 from ldp_server.curator import engine
+from ldp_server.curator.agent.asking import AgentKeys
 from ldp_server.curator.kinds import KINDS, mechanism_for
 from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.noise import ExactDraws, library_version
+from ldp_server.curator.openers import KeyHolder, RecordOpener
 from ldp_server.curator.people import PeopleFile, read_people
 from ldp_server.curator.prices import DataSetBudget, decimal
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.vault import ANSWER, opened
 from ldp_server.curator.wish import NOISES, ReleaseWish
 from ldp_server.curator.workloads.kinds import WORKLOAD_KINDS
-from ldp_server.curator.workloads.tables import WorkloadMechanism
+from ldp_server.curator.workloads.tables import FieldsMechanism
 
 __all__ = ["release"]
 
@@ -99,6 +102,10 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 )  # fmt: skip
 @click.option("--collection", type=_PATH, help="With --volunteers: the collection's file.")
 @click.option("--keys", type=_FOLDER, help="With --volunteers: the directory of the curator's keys (key new).")
+@click.option(
+    "--agent", type=_PATH, envvar="LDP_CURATOR_AGENT",
+    help="Instead of --keys: the socket of the key agent that holds them (curator agent).",
+)  # fmt: skip
 @click.option("--epsilon", help="The price, as a pure epsilon.")
 @click.option("--delta", help="The probability of failing, for kinds that have one: small, such as 1e-9.")
 @click.option("--rho", help="The price as a rho (zCDP): gaussian or sinh noise.")
@@ -130,8 +137,8 @@ def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -
         with CuratorLedger(home) as ledger:
             budget, key = ledger.data_set(data_set).budget, ledger.fingerprint_key
         now = int(time.time())
-        fields = mechanism.workload.record.names if isinstance(mechanism, WorkloadMechanism) else ()
-        with _people(given, fields, budget, key, now) as (people, (column, *more), left_out):
+        fields = mechanism.fields.names if isinstance(mechanism, FieldsMechanism) else ()
+        with _people(given, fields, budget, (key, now), say) as (people, (column, *more), left_out):
             say("drawing the noise")
             about = None if given["collection"] is None else Collection.load(str(given["collection"])).id
             delta = _amount(given, "conversion_delta")
@@ -156,9 +163,13 @@ def _check_columns(kind: str, given: dict[str, Any]) -> None:
 
 @contextmanager
 def _people(
-    given: dict[str, Any], fields: Sequence[str], budget: DataSetBudget, key: bytes, now: int
+    given: dict[str, Any],
+    fields: Sequence[str],
+    budget: DataSetBudget,
+    known: tuple[bytes, int],
+    say: Callable[[str], None],
 ) -> Iterator[tuple[PeopleFile, tuple[str, ...], str]]:
-    """Yield the people, the columns, and what was left out."""
+    """Yield the people, the columns, and what was left out. `known`: the key of digests, and the time."""
     if (given["data"] is None) == (given["volunteers"] is None):
         raise InvalidSpec("say who: --data FILE, or --volunteers WHERE with --collection and --keys")
     if given["data"] is not None:
@@ -167,12 +178,24 @@ def _people(
         if bool(fields) == bool(given["column"]):
             raise InvalidSpec("--data: give --column; a workload reads the columns of its fields instead")
         columns = tuple(fields) or (*given["column"], *([given["label"]] if given["label"] else ()))
-        yield read_people(given["data"], columns, given["person"], key), columns, ""
+        yield read_people(given["data"], columns, given["person"], known[0]), columns, ""
         return
-    if given["collection"] is None or given["keys"] is None:
-        raise InvalidSpec("--volunteers: give --collection FILE and --keys DIRECTORY")
+    if given["collection"] is None:
+        raise InvalidSpec("--volunteers: give --collection FILE")
     collection = Collection.load(str(given["collection"]))
-    with opened(given["volunteers"], collection, given["keys"], budget, key, now) as found:
+    with opened(given["volunteers"], collection, _opener(given, say), budget, *known) as found:
         out = f"left out: {found.unopened:,} records that these keys do not open, {found.agreed_to_less:,} whose "
         said = f"{out}volunteers agreed to a smaller budget" if found.unopened or found.agreed_to_less else ""
         yield found.data, tuple(fields) or (ANSWER,), said
+
+
+def _opener(given: dict[str, Any], say: Callable[[str], None]) -> RecordOpener:
+    """Who opens the volunteers' records: key files of this user, or an agent. --keys goes before the variable."""
+    if given["keys"] is not None:
+        source = click.get_current_context().get_parameter_source("agent")
+        if source is ParameterSource.COMMANDLINE:
+            raise InvalidSpec("--volunteers: give --keys DIRECTORY or --agent SOCKET, not both")
+        return KeyHolder.of_files(given["keys"])
+    if given["agent"] is None:
+        raise InvalidSpec("--volunteers: give the curator's keys, as --keys DIRECTORY or --agent SOCKET")
+    return AgentKeys(given["agent"], lambda done, of: say(f"opened {done:,} of {of:,} records"))

@@ -22,11 +22,13 @@ from ldp_server.answers.to_json import to_json
 from ldp_server.cli.collections import collection
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.drafting.averages import AVERAGES, averages_goal
+from ldp_server.cli.drafting.sets import SETS, sets_goal
 from ldp_server.cli.show import busy, lines, print_json
 from ldp_server.planning import Draft, Goal, QuestionKind, draft
 from ldp_server.planning.areas import AreasDraft, AreasGoal, draft_areas
 from ldp_server.planning.averages import AveragesDraft, draft_averages
 from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
+from ldp_server.planning.sets import SetsDraft, draft_sets
 from ldp_server.store.errors import translated
 
 __all__ = ["DraftOptions", "drafted", "read_field"]
@@ -45,7 +47,7 @@ _HELP = {
 _TABLES = "tables"
 _AREAS = "areas"
 _OF_FIELDS = (_TABLES, AVERAGES, _AREAS)
-_FieldsDraft = TablesDraft | AveragesDraft | AreasDraft
+_FieldsDraft = TablesDraft | AveragesDraft | AreasDraft | SetsDraft
 _NUMBERS = (QuestionKind.AVERAGE, QuestionKind.QUANTILES, QuestionKind.RANGES)
 
 
@@ -61,6 +63,8 @@ class DraftOptions:
     field: tuple[str, ...]
     table: tuple[str, ...]
     number: str | None
+    most: int | None
+    sizes: str | None
     strings: int | None
     users: int | None
     epsilon: str | None
@@ -82,7 +86,7 @@ _DRAFT_OPTIONS = (
     click.option("--question", help="What people are asked, in words that they see."),
     click.option(
         "--kind",
-        type=click.Choice([*(kind.value for kind in QuestionKind), *_OF_FIELDS]),
+        type=click.Choice([*(kind.value for kind in QuestionKind), SETS, *_OF_FIELDS]),
         help="The kind of answer.",
     ),
     click.option("--answer", multiple=True, metavar="NAME", help="A possible answer, or an attribute; repeat it."),
@@ -103,6 +107,12 @@ _DRAFT_OPTIONS = (
         help="Tables: fields that are to be known together; repeat it. [default: all pairs]",
     ),
     click.option("--number", metavar="NAME", help="Averages: the field that is averaged in each cell of the others."),
+    click.option("--most", type=click.IntRange(2), help="Sets: report up to so many items. [default: the best number]"),
+    click.option(
+        "--sizes",
+        metavar="SIZE:WEIGHT,...",
+        help='Sets: how many items users hold, such as "0:20, 1:30, 2:30, 5:20". [default: at most --most]',
+    ),
     click.option("--strings", type=click.IntRange(1, 1024), metavar="BYTES", help="Any text of up to so many bytes."),
     click.option("--users", type=click.IntRange(1), help="How many will report, in each period of a schedule."),
     click.option("--epsilon", help="Privacy of one report."),
@@ -157,6 +167,9 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     if options.kind in _OF_FIELDS:
         _write(file, _of_fields(options, quiet=as_json), as_json=as_json)
         return
+    if options.kind == SETS:
+        _write(file, _of_sets(options, quiet=as_json), as_json=as_json)
+        return
     asked = _Asked(options, terminal=sys.stdin.isatty() and str(options.answers) != "-")
     question, goal = asked.question(), asked.goal()
     opens, closes = _window(options)
@@ -168,6 +181,27 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     _write(file, found, as_json=as_json)
 
 
+def _details(options: DraftOptions) -> dict[str, object]:
+    """When reports are taken, and how."""
+    opens, closes = _window(options)
+    return {
+        "opens": opens,
+        "closes": closes,
+        "schedule": _schedule(options, closes - opens),
+        "smallest_batch": options.smallest_batch,
+    }
+
+
+def _of_sets(options: DraftOptions, *, quiet: bool) -> SetsDraft:
+    """Plan a question about users who hold several items."""
+    if options.question is None:
+        raise InvalidSpec("a draft needs --question")
+    wanted = (options.users, options.epsilon, options.within)
+    goal = sets_goal(_names(options), options.sizes, options.most, wanted, options.confidence, options.share)
+    with busy("planning", quiet=quiet):
+        return draft_sets(options.question, goal, **_details(options))
+
+
 def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
     """Plan a question about the fields of records."""
     question = options.question
@@ -175,13 +209,7 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
         raise InvalidSpec("a draft needs --question")
     if not options.field:
         raise InvalidSpec(f'a draft of {options.kind} needs --field for each field, such as --field "age: 0..8"')
-    opens, closes = _window(options)
-    details = {
-        "opens": opens,
-        "closes": closes,
-        "schedule": _schedule(options, closes - opens),
-        "smallest_batch": options.smallest_batch,
-    }
+    details = _details(options)
     fields = tuple(read_field(text) for text in options.field)
     wanted = (options.users, options.epsilon, options.within)
     with busy("planning", quiet=quiet):

@@ -11,7 +11,7 @@ from ldp_server.analyst import Analyst, CollectionAverages, Which
 from ldp_server.answers.fields.averages import CellAverage
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.outputs import Output, output_options
+from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import COVERAGE, show_independence
 from ldp_server.cli.questions import confidence_option, together_option
@@ -22,6 +22,7 @@ __all__ = ["averages"]
 
 @cli.command()
 @which_argument
+@every_look_option
 @click.option("--top", type=click.IntRange(1), help="Show only the N cells with the most users, in the table's order.")
 @confidence_option
 @together_option

@@ -11,7 +11,7 @@ from ldp_server.analyst import Analyst, CollectionAreas, Which
 from ldp_server.answers.fields.areas import Area
 from ldp_server.cli.connection import connected, which_argument
 from ldp_server.cli.main import cli
-from ldp_server.cli.outputs import Output, output_options
+from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import COVERAGE, show_independence
 from ldp_server.cli.questions import confidence_option, together_option
@@ -42,6 +42,7 @@ AREA = _Area()
 
 @cli.command("map")
 @which_argument
+@every_look_option
 @click.option(
     "--area",
     "areas",

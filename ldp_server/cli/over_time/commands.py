@@ -12,11 +12,13 @@ import click
 from ldp_server.analyst import Analyst, CollectionChange, CollectionComparison, CollectionTrend, Which
 from ldp_server.analyst.over_time import AskedValues
 from ldp_server.answers.over_time.periods import Periods, period_dates
+from ldp_server.answers.records import record_of_text
 from ldp_server.cli.connection import COLLECTION, connected, which_argument
+from ldp_server.cli.fields.map import AREA
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, output_options
 from ldp_server.cli.over_time.options import PERIODS, period_options, periods_text
-from ldp_server.cli.queries import COVERAGE, read_items, show_independence
+from ldp_server.cli.queries import COVERAGE, read_items, read_where, show_independence
 from ldp_server.cli.questions import BETWEEN, confidence_option, together_option
 from ldp_server.cli.show import busy, table, whole
 
@@ -31,6 +33,11 @@ _ASKED = (
     click.option("--at", type=click.FloatRange(0, 1, min_open=True, max_open=True), multiple=True, metavar="SHARE",
                  help="A quantile of numbers; may be repeated."),
     click.option("--average", is_flag=True, help="The average of numbers."),
+    click.option("--fields", metavar="A,B", help="Of records: the cells of the table of these fields, or of --items."),
+    click.option("--where", metavar="FILE", help="Of records: only users of a slice, as of `ldp-server estimate`. "
+                 "Without --fields: how many they are."),
+    click.option("--averages", is_flag=True, help="The average of a number in each cell of a table."),
+    click.option("--area", "areas", type=AREA, multiple=True, metavar="X:X,Y:Y", help="An area of a map; repeatable."),
 )  # fmt: skip
 
 
@@ -39,26 +46,54 @@ def _asked_options(command: F) -> F:
 
     @functools.wraps(command)
     def wrapper(*args: Any, **given: Any) -> Any:
-        items, attributes = (given.pop(name) for name in ("items", "attributes"))
-        between, at, average = (given.pop(name) for name in ("between", "at", "average"))
-        if sum(map(bool, (items, attributes, between, at, average))) != 1:
-            raise click.UsageError("give one of --items, --attributes, --between, --at and --average")
-        asked: AskedValues = {}
-        if items:
-            asked["items"] = read_items(items)
-        elif attributes:
-            asked["attributes"] = read_items(attributes)
-        elif between:
-            asked["ranges"] = between
-        elif at:
-            asked["quantiles"] = at
-        else:
-            asked["average"] = True
-        return command(*args, asked=asked, **given)
+        kinds = ("items", "attributes", "between", "at", "average", "fields", "where", "averages", "areas")
+        chosen = {name: value for name in kinds if (value := given.pop(name))}
+        return command(*args, asked=_asked(chosen), **given)
 
     for option in reversed(_ASKED):
         wrapper = option(wrapper)
     return wrapper  # type: ignore[return-value]  # the options change what click sees
+
+
+def _asked(chosen: dict[str, Any]) -> AskedValues:
+    """What the options ask of each period."""
+    if chosen.keys() & {"fields", "where"} and not chosen.keys() - {"fields", "where", "items"}:
+        return _table(chosen)
+    if len(chosen) != 1:
+        raise click.UsageError(
+            "give one of --items, --attributes, --between, --at, --average, --fields (with or without --where and "
+            "--items), --where, --averages and --area"
+        )
+    ((name, value),) = chosen.items()
+    found: AskedValues = {}
+    if name == "items":
+        found["items"] = read_items(value)
+    elif name == "attributes":
+        found["attributes"] = read_items(value)
+    elif name == "between":
+        found["ranges"] = value
+    elif name == "at":
+        found["quantiles"] = value
+    elif name == "areas":
+        found["areas"] = value
+    elif name == "averages":
+        found["averages"] = True
+    else:
+        found["average"] = True
+    return found
+
+
+def _table(chosen: dict[str, Any]) -> AskedValues:
+    if "items" in chosen and "fields" not in chosen:
+        raise click.UsageError("with --where, --items are cells of the table of some --fields")
+    found: AskedValues = {}
+    if "fields" in chosen:
+        found["fields"] = [name.strip() for name in chosen["fields"].split(",")]
+    if "where" in chosen:
+        found["where"] = read_where(chosen["where"])
+    if "items" in chosen:
+        found["cells"] = [record_of_text(line) for line in read_items(chosen["items"])]
+    return found
 
 
 @cli.command()
@@ -108,7 +143,7 @@ def _value(value: float, *, share: bool) -> str:
 @output_options
 @connected
 def change(analyst: Analyst, which: Which, asked: AskedValues, output: Output, **options: Any) -> None:
-    """Say of items or attributes whether their share changed, period by period.
+    """Say whether shares of items, attributes, cells or areas, or averages of cells, changed, period by period.
 
     If nothing changes, the probability of ever saying so is at most 1 - confidence, however often you look. Begin with
     the same first period each time.
@@ -121,15 +156,15 @@ def change(analyst: Analyst, which: Which, asked: AskedValues, output: Output, *
 
 
 def _show_change(found: CollectionChange) -> None:
-    columns = [("what", ""), ("period", "right"), ("share", "right"), ("before", "right")]
+    share = found.unit == "share"
+    columns = [("what", ""), ("period", "right"), ("share" if share else "value", "right"), ("before", "right")]
     columns += [("difference between", "right"), ("changed?", "")]
     rows = []
     for line in found.lines:
         for look in line.looks:
-            ends = f"{look.low:+.2%} and {look.high:+.2%}"
-            rows.append(
-                [line.label, str(look.period), f"{look.share:.2%}", f"{look.before:.2%}", ends, look.direction.value]
-            )
+            low, high = (f"{end:+.2%}" if share else f"{end:+,.6g}" for end in (look.low, look.high))
+            values = [_value(one, share=share) for one in (look.share, look.before)]
+            rows.append([line.label, str(look.period), *values, f"{low} and {high}", look.direction.value])
     alpha = f"{(1 - found.confidence) * 100:.3g}%"
     caption = f"where nothing changes, all looks together say that it did with a probability of at most {alpha}"
     table(found.question, columns, rows, f"{whole(found.reports)} reports; {caption}")

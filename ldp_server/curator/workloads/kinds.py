@@ -12,7 +12,10 @@ from ldp_client.protocol.domain import Record
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import GaussianFourier, LaplaceFourier
-from ldp_server.curator.workloads.linear import KNormCounts
+from ldp_server.curator.workloads.knorm.counts import KNormCounts
+from ldp_server.curator.workloads.matrix.answers import LinearAnswers
+from ldp_server.curator.workloads.matrix.plans import Price
+from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition, ranges_of, table_queries
 from ldp_server.curator.workloads.mwem import MwemTables
 from ldp_server.curator.workloads.online import OnlineTables
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
@@ -39,6 +42,11 @@ class WorkloadWish:
     rounds: int | None = None
     groups: Sequence[str] | None = None
     """Lines of items, separated by tabs."""
+    queries: tuple[str, ...] = ()
+    """Conditions on fields."""
+    ranges: tuple[str, ...] = ()
+    """Fields all of whose ranges are asked for."""
+    strategy: str | None = None
 
     def need(self, value: T | None, option: str) -> T:
         if value is None:
@@ -46,9 +54,28 @@ class WorkloadWish:
         return value
 
     @property
+    def fields(self) -> Record:
+        return self.need(self.record, '--field for each field, such as --field "age: 0..8"')
+
+    @property
     def workload(self) -> Workload:
-        record = self.need(self.record, '--field for each field, such as --field "age: 0..8"')
-        return Workload(record, self.tables or pairs(record))
+        return Workload(self.fields, self.tables or pairs(self.fields))
+
+    @property
+    def asked(self) -> LinearQueries:
+        """The queries: tables, ranges and conditions; all pairs of fields if there are none."""
+        record = self.fields
+        alone = bool(self.queries or self.ranges)
+        found = [
+            *table_queries(record, self.tables or (() if alone else pairs(record))),
+            *(query for name in self.ranges for query in ranges_of(record, name)),
+            *(condition(record, text) for text in self.queries),
+        ]
+        return LinearQueries(record, tuple({query.item: query for query in found}.values()))
+
+    @property
+    def paid(self) -> Price:
+        return Price(epsilon=self.needed_epsilon) if self.noise == "laplace" else Price(rho=self.needed_rho)
 
     @property
     def needed_epsilon(self) -> Fraction:
@@ -84,6 +111,12 @@ def _overlapping(wish: WorkloadWish) -> CentralMechanism:
     return KNormCounts(tuple(tuple(dict.fromkeys(line.split("\t"))) for line in lines), wish.needed_epsilon)
 
 
+def _linear(wish: WorkloadWish) -> CentralMechanism:
+    made = LinearAnswers(wish.asked, wish.paid, wish.strategy)
+    made.plan  # noqa: B018 - found before a record is read: it says what cannot be answered
+    return made
+
+
 def _average(wish: WorkloadWish) -> CentralMechanism:
     lowest, highest = wish.need(wish.ends, "--range")
     return LaplaceAverage(lowest, highest, wish.needed_epsilon)
@@ -108,6 +141,11 @@ WORKLOAD_KINDS = {
     ),
     "online": WorkloadKind(
         _online, ("laplace",), "the same one cell after the other: a fit answers, and at most --rounds cells cost"
+    ),
+    "linear": WorkloadKind(
+        _linear,
+        ("laplace", "gaussian"),
+        "how many people fulfil each --query, all --ranges of a field, --tables: measured through the best strategy",
     ),
     "overlapping": WorkloadKind(
         _overlapping, ("laplace",), "how many people hold one of the items of each line of --items; lines may overlap"

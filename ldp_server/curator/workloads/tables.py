@@ -18,26 +18,40 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from ldp_client.protocol.domain import Record as Fields
 from ldp_server.curator.draws import Draws, gaussian_scale, laplace_scale
 from ldp_server.curator.laws import gaussian_half_width, gaussian_variance, laplace_half_width, laplace_variance
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, clipped
-from ldp_server.curator.workloads.universe import Workload
+from ldp_server.curator.workloads.universe import Workload, encoded
 
-__all__ = ["GaussianTables", "LaplaceTables", "WorkloadMechanism"]
+__all__ = ["FieldsMechanism", "GaussianTables", "LaplaceTables", "WorkloadMechanism"]
 
 _NOTE = "each interval holds with probability 95%, over the noise alone; {tables} of the fields {fields}"
 
 
+class FieldsMechanism(CentralMechanism):
+    """A release about several fields together. Each person's record is the index of a cell of all fields."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> Fields:
+        """The fields, each of which is read from the column of its name."""
+
+    def run_columns(self, columns: Sequence[Sequence[Record]], draws: Draws) -> Outcome:
+        return self.run(encoded(self.fields, columns), draws)
+
+
 @dataclass(frozen=True)
-class WorkloadMechanism(CentralMechanism):
-    """A release about several fields together."""
+class WorkloadMechanism(FieldsMechanism):
+    """A release about tables of several fields."""
 
     workload: Workload
 
-    def run_columns(self, columns: Sequence[Sequence[Record]], draws: Draws) -> Outcome:
-        return self.run(self.workload.encoded(columns), draws)
+    @property
+    def fields(self) -> Fields:
+        return self.workload.record
 
     def parameters(self) -> dict[str, Any]:
         found = super().parameters()

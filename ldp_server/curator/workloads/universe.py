@@ -23,7 +23,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Domain, FieldItem, FieldItems, Integers, Record, YesNo
 from ldp_server.curator import people
 
-__all__ = ["MOST_CELLS", "Cells", "Workload", "pairs", "text_indexes"]
+__all__ = ["MOST_CELLS", "Cells", "Workload", "encoded", "indexes_of", "pairs", "text_indexes"]
 
 MOST_CELLS = 1 << 20
 """Of all fields together: a release keeps a number for each."""
@@ -85,12 +85,12 @@ class Workload:
                 f"these fields have {self.record.size:,} cells together, and a release of this kind keeps at most "
                 f"{MOST_CELLS:,}: leave fields out, or make them coarser"
             )
-        return np.bincount(_indexes(records), minlength=self.record.size)
+        return np.bincount(indexes_of(records), minlength=self.record.size)
 
     def counted(self, table: int, records: Sequence[people.Record]) -> npt.NDArray[np.int64]:
         """Return how many people are in each cell of one table, also where all fields together have too many cells."""
         found, stride = np.zeros(len(records), np.int64), 1
-        indexes = _indexes(records)
+        indexes = indexes_of(records)
         for place in self.places[table]:
             size = self.record.sizes[place]
             found += indexes // self.record.strides[place] % size * stride
@@ -103,13 +103,14 @@ class Workload:
         nothing = FieldItems({one.name: one.domain.item(0) for one in part.fields})  # type: ignore[misc]  # text, int, bool
         return [part.item(index) or nothing for index in range(part.size)]
 
-    def encoded(self, columns: Sequence[Sequence[people.Record]]) -> list[people.Record]:
-        """Return the index of each person's record, from one column of text for each field."""
-        total = np.zeros(len(columns[0]), np.int64)
-        for field, stride, column in zip(self.record.fields, self.record.strides, columns, strict=False):
-            known = text_indexes(field.domain)
-            total += stride * np.fromiter((known.get(one, 0) for one in column), np.int64, len(column))
-        return [*total.tolist()]
+
+def encoded(record: Record, columns: Sequence[Sequence[people.Record]]) -> list[people.Record]:
+    """Return the index of each person's record, from one column of text for each field."""
+    total = np.zeros(len(columns[0]), np.int64)
+    for field, stride, column in zip(record.fields, record.strides, columns, strict=False):
+        known = text_indexes(field.domain)
+        total += stride * np.fromiter((known.get(one, 0) for one in column), np.int64, len(column))
+    return [*total.tolist()]
 
 
 def pairs(record: Record) -> tuple[tuple[str, ...], ...]:
@@ -130,7 +131,8 @@ def text_indexes(domain: Domain) -> dict[people.Record, int]:
     return found
 
 
-def _indexes(records: Sequence[people.Record]) -> npt.NDArray[np.int64]:
+def indexes_of(records: Sequence[people.Record]) -> npt.NDArray[np.int64]:
+    """Return the index of each record; None is the cell in which nobody has an answer."""
     try:
         return np.asarray(records, np.int64)
     except TypeError:

@@ -1,4 +1,7 @@
-"""Tables of the fields of records, out of what the devices were asked.
+"""The oracles of the mechanisms for records, and tables of fields out of what the devices were asked.
+
+sampled_attribute, sampled_table, averaged_table, sampled_grid are oracles, each of the mechanism of its name. The
+others work on what those have counted:
 
 state      counts of the reports about each of several tables
 parts      what one drawn table says about the effects of its fields, and what one report about it adds to a row

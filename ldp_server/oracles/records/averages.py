@@ -2,8 +2,8 @@ r"""The average of a number in each cell of a table, from how many users are rou
 
 A report supports neither of a cell's two elements, the one for "down", the one for "up", or both. Which of these is a
 draw from one of three laws: that of a user who is rounded down in this cell, of one who is rounded up, and of every
-other user, wherever that user is (ldp_client/mechanisms/averaged_table.py says why). With p the probability that the
-response tells the truth, for randomized response with q for each lie:
+other user, wherever that user is (ldp_client/mechanisms/records/averaged_table.py says why). With p the probability
+that the response tells the truth, for randomized response with q for each lie:
 
              both   down           up
     down     0      p              q

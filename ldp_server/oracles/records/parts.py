@@ -121,6 +121,13 @@ class DrawnPart:
         """Return the estimated effect for those who drew the table; its axes are the fields in ascending order."""
         return centred(marginal(self._table, self.places, subset))
 
+    def added(self, axes: Places, values: Floats) -> float:
+        """Return what all its reports add to an unbiased sum for those who drew it: values of the cells of some fields.
+
+        The values add up to 0. Of a parity, the fields are all of its own.
+        """
+        return float(np.sum(values * marginal(self._table, self.places, axes)))
+
     def atoms(self, values: Floats, sizes: Floats, grown: float) -> Atoms:
         """Return the law of a report for g of each class, of so many cells; `grown` enlarges that of linear hash."""
         p, s = self.told

@@ -11,7 +11,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.mechanisms.sampled_table import SampledTable
+from ldp_client.mechanisms.records.sampled_table import SampledTable
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_server.arrays.subsets import subsets
 from ldp_server.oracles.shared.counts import Counts

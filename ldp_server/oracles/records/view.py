@@ -8,6 +8,7 @@ that is asked of items can be asked of cells: given ones, all, the largest, with
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -20,15 +21,17 @@ from ldp_server.oracles import as_frequency, oracle_for
 from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.laws.projection import below_simplex, norm_sub
 from ldp_server.oracles.linear_hash import LinearHashOracle
+from ldp_server.oracles.looks.sums import ScoreSum
+from ldp_server.oracles.looks.tables import LikelyPart, row_sums
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.records.direct import Direct
 from ldp_server.oracles.records.parts import DrawnPart, Places
 from ldp_server.oracles.records.pooled import MOST_POOLED, Pooled, Pooling, subsets
+from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.sources import AskedTable, Source
-from ldp_server.oracles.sampled_table import SampledTableOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "drawn_view", "pooling", "table_view"]
+__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "drawn_view", "likely_parts", "pooling", "table_view"]
 
 MOST_ROWS = 1 << 20
 MOST_CELLS = 1 << 18
@@ -43,9 +46,9 @@ class FieldsView(FrequencyOracle):
 
     kind = Randomizer
 
-    def __init__(self, base: Oracle, rows: Direct | Pooled, *, everybody: bool) -> None:
+    def __init__(self, base: Oracle, rows: Direct | Pooled, asked: AskedTable, *, everybody: bool) -> None:
         super().__init__(base.randomizer)
-        self._base, self._rows = base, rows
+        self._base, self._rows, self._asked = base, rows, asked
         self._everybody = everybody
 
     def set_counts(self, counts: object) -> None:
@@ -104,6 +107,15 @@ class FieldsView(FrequencyOracle):
         low, high = self._rows.intervals(tail)
         return low[indexes.astype(np.intp)], high[indexes.astype(np.intp)]
 
+    def look_sums(self, rows: Sequence[int]) -> list[ScoreSum]:
+        """Return the sum of the scores of each of these rows, which gives intervals for every look."""
+        return list(row_sums(likely_parts(self._base, self._asked.record), self.reports, self._asked, rows))
+
+    def look_ends(self, rows: Sequence[int], tail: float) -> tuple[Floats, Floats]:
+        """Return intervals of these rows that are right at every number of reports; each end errs with `tail`."""
+        low, high = np.array([one.ends(tail) for one in self.look_sums(rows)]).reshape(-1, 2).T
+        return low, high
+
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of the sum of the estimates of these cells, with all their covariances."""
         if self._is_everybody(indexes):
@@ -131,10 +143,12 @@ def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
         raise Unsupported(f"a table has at most {MOST_ROWS} cells here: ask for fewer fields")
     everybody = not asked.where or not asked.fields
     if isinstance(oracle, SampledTableOracle):
-        return FieldsView(oracle, _of_tables(oracle, record, asked), everybody=everybody)
+        return FieldsView(oracle, _of_tables(oracle, record, asked), asked, everybody=everybody)
     if isinstance(oracle, TABLES_OF) and oracle.can_list:
         rows = asked.rows_of(tuple(range(len(record.names))))
-        return FieldsView(oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), everybody=everybody)
+        return FieldsView(
+            oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), asked, everybody=everybody
+        )
     raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields: sampled-table does")
 
 
@@ -147,7 +161,7 @@ def drawn_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
         return table_view(oracle, record, asked)
     if not any(not table.parity and asked.needed <= set(table.places) for table in oracle.tables):
         raise Unsupported(_unseen(oracle, record, tuple(sorted(asked.needed))))
-    return FieldsView(oracle, _direct(oracle, record, asked), everybody=not asked.where or not asked.fields)
+    return FieldsView(oracle, _direct(oracle, record, asked), asked, everybody=not asked.where or not asked.fields)
 
 
 def pooling(oracle: Oracle, record: Record) -> Pooling:
@@ -159,15 +173,22 @@ def pooling(oracle: Oracle, record: Record) -> Pooling:
         return Pooling(oracle.reports, record.sizes, (everything,))
     if oracle.pooling is None:
         drawn = oracle.counts.drawn()
-        parts = tuple(
-            DrawnPart(
-                table.places, tuple(record.sizes[place] for place in table.places), table.parity, _inner(oracle, j)
-            )
-            for j, table in enumerate(oracle.tables)
-            if drawn[j]
-        )
+        parts = tuple(_drawn_part(oracle, record, j) for j in range(len(oracle.tables)) if drawn[j])
         oracle.pooling = Pooling(oracle.reports, tuple(record.sizes), parts)
     return oracle.pooling
+
+
+def likely_parts(oracle: Oracle, record: Record) -> list[LikelyPart]:
+    """Return all tables that a device may draw, also those that nobody drew yet."""
+    if not isinstance(oracle, SampledTableOracle):
+        return [LikelyPart(one, 1.0) for one in pooling(oracle, record).parts]
+    return [LikelyPart(_drawn_part(oracle, record, j), chance) for j, chance in enumerate(oracle.likely)]
+
+
+def _drawn_part(oracle: SampledTableOracle, record: Record, drawn: int) -> DrawnPart:
+    table = oracle.tables[drawn]
+    sizes = tuple(record.sizes[place] for place in table.places)
+    return DrawnPart(table.places, sizes, table.parity, _inner(oracle, drawn))
 
 
 def _of_tables(oracle: SampledTableOracle, record: Record, asked: AskedTable) -> Direct | Pooled:

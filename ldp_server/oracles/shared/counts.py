@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.set_selection import SetSelection
 from ldp_server.arrays.packing import unpack
 
 __all__ = ["Counts"]
@@ -43,6 +44,8 @@ def _fingerprint(randomizer: Randomizer) -> bytes:
     """Sixteen bytes that differ where two mechanisms' counts must not be added up."""
     seed = getattr(randomizer, "seed", b"")
     text = f"{randomizer.name} {randomizer.epsilon} {randomizer.size} {sorted(randomizer.parameters().items())}"
+    if isinstance(randomizer, SetSelection):
+        text += f" {randomizer.most}"  # it is in the domain, and gives the elements their places
     return hashlib.sha256(text.encode() + b"\0" + seed).digest()[:16]
 
 

@@ -17,7 +17,7 @@ from ldp_server.service.collector.unsealing import Unsealing, count_units, inner
 from ldp_server.service.collector.waiting import Waiting
 from ldp_server.service.live import LiveCollections
 from ldp_server.service.wire import Busy
-from ldp_server.store import GroupCommit, ReportLog, Submission, Ticket
+from ldp_server.store import Committing, Submission, Ticket
 
 __all__ = ["Ingest"]
 
@@ -30,7 +30,7 @@ class Ingest:
         collections: LiveCollections,
         admission: AdmissionControl,
         waiting: Waiting,
-        commit: GroupCommit[ReportLog],
+        commit: Committing,
         clock: Callable[[], float],
         unsealing: Unsealing,
     ) -> None:

@@ -31,7 +31,7 @@ from ldp_server.service.live import LiveCollection
 from ldp_server.service.logs import LOGGER
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.wire import CallStatus
-from ldp_server.store import CollectionRecord, GroupCommit, ReportLog, Ticket
+from ldp_server.store import CollectionRecord, Committing, Ticket
 
 __all__ = ["Unsealing", "count_units", "inner_token_bytes", "least_units"]
 
@@ -76,7 +76,7 @@ class Unsealing:
         keys: KeyDirectory,
         issuers: Sequence[IssuerKey],
         waiting: Waiting,
-        commit: GroupCommit[ReportLog],
+        commit: Committing,
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:

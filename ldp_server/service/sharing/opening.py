@@ -15,8 +15,9 @@ from ldp_server.service.live import LiveCollections
 from ldp_server.service.sharing.followed import Followed
 from ldp_server.service.sharing.roles import SERVE, Role
 from ldp_server.service.sharing.space import Space
-from ldp_server.store import AccessTokens, DataDirectory, DirectoryLock, GroupCommit, ReportLog, SteadyClock
+from ldp_server.store import AccessTokens, Committing, DataDirectory, DirectoryLock, GroupCommit, ReportLog, SteadyClock
 from ldp_server.store.engines import open_store
+from ldp_server.store.sharded.commit import ShardedCommit
 
 __all__ = ["StoreOpening"]
 
@@ -44,6 +45,7 @@ class StoreOpening:
             self._stack.enter_context(DirectoryLock(self._directory.create()))
         if self._role is SERVE:
             self.store.prepare()
+        self.store.require_rights(keeps=self._role.answers or self._role.keeps)
         return self._stack.enter_context(contextlib.closing(self.store.writer()))
 
     def access(self) -> AccessTokens | None:
@@ -52,11 +54,27 @@ class StoreOpening:
             return None
         return self._stack.enter_context(contextlib.closing(self.store.access(SteadyClock(self._clock))))
 
-    def keeping(self, commit: GroupCommit[ReportLog], collections: LiveCollections) -> GroupCommit[ReportLog]:
-        """Where blocks are laid and collections changed: on a shared store beside the appends, which need not wait."""
+    def commits(
+        self, log: ReportLog, collections: LiveCollections, waiting: Waiting, linger: float
+    ) -> tuple[Committing, GroupCommit[ReportLog]]:
+        """Where batches are appended, and where blocks are laid and collections changed.
+
+        On a shared store the second is beside the first, so that appends need not wait.
+        """
+        check, deliver = collections.in_range, waiting.delivered
+        if self.store.shards > 1:
+            logs = [self._stack.enter_context(contextlib.closing(one)) for one in self.store.writers()]
+            spread = lambda number: collections.numbered(number).record.shards  # noqa: E731
+            commits = ShardedCommit(logs, check, deliver, spread, linger=linger)
+            self._stack.push_async_callback(asyncio.to_thread, commits.stop)
+            return commits, self._keeping(log, collections)
+        commit = GroupCommit(log, check, deliver, log.counted_units, linger=linger)
+        self._stack.push_async_callback(asyncio.to_thread, commit.stop)
         if not self.shared or not (self._role.answers or self._role.keeps):
-            return commit
-        log = self._stack.enter_context(contextlib.closing(self.store.writer()))
+            return commit, commit
+        return commit, self._keeping(self._stack.enter_context(contextlib.closing(self.store.writer())), collections)
+
+    def _keeping(self, log: ReportLog, collections: LiveCollections) -> GroupCommit[ReportLog]:
         keeping: GroupCommit[ReportLog] = GroupCommit(log, collections.in_range, lambda *_: None)
         self._stack.push_async_callback(asyncio.to_thread, keeping.stop)
         return keeping

@@ -1,12 +1,14 @@
 """The stores there are, by their addresses.
 
-"" is SQLite in the data directory, `postgresql://...` is PostgreSQL. Only what is asked for is imported, because
+"" is SQLite in the data directory, `postgresql://...` is PostgreSQL, and several such addresses with spaces between are
+one store on several databases. Only what is asked for is imported, because
 psycopg is an extra.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,16 +17,22 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.store.engines.embedded import EmbeddedStore
 from ldp_server.store.interface import Store
 
-__all__ = ["VARIABLE", "check_address", "inherited", "needing_postgres", "open_store"]
+__all__ = ["VARIABLE", "addresses_of", "check_address", "inherited", "needing_postgres", "open_store"]
 
 SCHEMES = ("postgresql://", "postgres://")
+_BETWEEN = re.compile(r"\s+(?=postgres(?:ql)?://)")
 VARIABLE = "LDP_SERVER_STORE"
 """Names a store to a child process. An address may have a password in it, and every user can read arguments."""
 
 
+def addresses_of(text: str) -> list[str]:
+    """The addresses of a store's databases, in their order."""
+    return _BETWEEN.split(text.strip()) if text.strip() else []
+
+
 def check_address(address: str) -> None:
     """Refuse what is no address of a store."""
-    if address and not address.startswith(SCHEMES):
+    if address and not all(one.startswith(SCHEMES) for one in addresses_of(address)):
         raise InvalidSpec(
             'store is "" (SQLite in the data directory) or an address such as postgresql://hearsay@db/hearsay'
         )
@@ -37,7 +45,9 @@ def open_store(address: str, data: Path) -> Store:
         return EmbeddedStore(data)
     with needing_postgres():
         from ldp_server.store.postgres import PostgresStore  # noqa: PLC0415 - an extra
-    return PostgresStore(address)
+        from ldp_server.store.sharded.store import ShardedStore  # noqa: PLC0415
+    found = addresses_of(address)
+    return PostgresStore(found[0]) if len(found) == 1 else ShardedStore(found)
 
 
 @contextmanager

@@ -34,6 +34,9 @@ class EmbeddedStore(Store):
     def prepare(self, *, roles: bool = False) -> None:
         """Opening the log for writing does it."""
 
+    def require_rights(self, *, keeps: bool) -> None:
+        """Whoever may write the files may do everything. Opening them says so."""
+
     def writer(self) -> SqliteLog:
         return SqliteLog(self._directory.log)
 

@@ -56,6 +56,8 @@ class Store(ABC):
     """For people: a path, or an address without its password."""
     shared: bool
     """Whether other servers may write to it at the same time."""
+    shards: int = 1
+    """How many databases it has."""
 
     @abstractmethod
     def serving(self) -> AbstractContextManager[object]:
@@ -66,8 +68,16 @@ class Store(ABC):
         """Make what is missing, and bring an older schema up to date; with `roles` also the roles that it knows."""
 
     @abstractmethod
+    def require_rights(self, *, keeps: bool) -> None:
+        """Raise `ReadOnly` and name what is missing, unless this user may append and, with `keeps`, do the rest."""
+
+    @abstractmethod
     def writer(self) -> ReportLog:
         """A log to write to. It is opened here, and checked."""
+
+    def writers(self) -> Sequence[ReportLog]:
+        """A log to append to for each database, for a thread of its own."""
+        return [self.writer()]
 
     @abstractmethod
     def reader(self) -> LogReader:

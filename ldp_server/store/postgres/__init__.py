@@ -6,6 +6,7 @@ schema      tables.sql, functions.sql, grants.sql, and their version
 reader      reading the log; rows: its rows as records; arrays: arrays of ids in binary
 log         writing it. It is made of:
   appending   one group, one transaction
+  entering    the row of a new collection
   laying      blocks, where the order of arrival is forgotten
   retention   counts in the place of reports
 access      analysts' tokens

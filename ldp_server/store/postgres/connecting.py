@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -11,7 +14,7 @@ from ldp_server.store.postgres.arrays import register
 from ldp_server.store.postgres.failures import failure, translated
 from ldp_server.store.postgres.schema import VERSION
 
-__all__ = ["Connection", "Destination"]
+__all__ = ["Connection", "Destination", "Family", "ShardPlace"]
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -48,10 +51,47 @@ _ABOUT = (
 )
 
 
+class Family:
+    """Databases that belong together: one of another store must not be taken for one of these."""
+
+    def __init__(self) -> None:
+        self._found: tuple[object, str] | None = None
+
+    def check(self, family: object, name: str) -> None:
+        """Take the first one that is seen; refuse another one."""
+        known = self._found = self._found or (family, name)
+        if known[0] != family:
+            raise WrongVersion(f"{name} and {known[1]} belong to different stores: correct store")
+
+
+class ShardPlace(NamedTuple):
+    """Which one of several databases an address is said to be."""
+
+    place: int = 0
+    shards: int = 1
+    family: Family | None = None
+
+    def check(self, row: Sequence[object] | None, name: str) -> None:
+        """Compare it with what the database says of itself: place, number of databases, family."""
+        if row is None:
+            if self.shards > 1:
+                raise WrongVersion(f"{name} is not one of several databases yet: run `ldp-server store prepare`")
+            return
+        if (row[0], row[1]) != (self.place, self.shards):
+            place, shards = int(str(row[0])) + 1, row[1]
+            said = f"number {self.place + 1} of {self.shards}" if self.shards > 1 else "the only one"
+            raise WrongVersion(
+                f"{name} is number {place} of {shards} databases, and store names it as {said}: name all in their order"
+            )
+        if self.family is not None:
+            self.family.check(row[2], name)
+
+
 class Destination:
     """A database by its address. Nothing is opened before `connect`."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, place: ShardPlace = ShardPlace()) -> None:  # noqa: B008 - it never changes
+        self._place = place
         try:
             parts = conninfo_to_dict(address)
         except psycopg.ProgrammingError as error:
@@ -117,6 +157,7 @@ class Destination:
                 f"{self.name} has schema version {found[0]}, this program needs {VERSION}: "
                 "run `ldp-server store prepare`"
             )
+        self._place.check(connection.execute("SELECT place, shards, family FROM hearsay.shard").fetchone(), self.name)
 
     def check_server(self, connection: Connection, *, writes: bool) -> None:
         """Refuse a server that would not keep what it acknowledges, or that this program was not written for."""

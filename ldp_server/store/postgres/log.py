@@ -20,34 +20,29 @@ from ldp_server.store.log import (
 from ldp_server.store.postgres import laying, retention
 from ldp_server.store.postgres.appending import Notices, append
 from ldp_server.store.postgres.connecting import Connection, Destination
+from ldp_server.store.postgres.entering import enter, lock, newest, tell
 from ldp_server.store.postgres.failures import Again, Lost, translated
 from ldp_server.store.postgres.reader import PostgresReader
 
-__all__ = ["CHANGED", "PostgresLog"]
+__all__ = ["PostgresLog"]
 
 T = TypeVar("T")
 
-CHANGED = "hearsay_catalogue"
-"""The channel on which changes of collections are told."""
 APPEND_TRIES = 3
 """How often a group is sent: the ids of its batches say what became of the attempts before."""
 WORK_TRIES = 3
 """How often other work is done whose transaction the server broke off."""
-_ENTER = (
-    "INSERT INTO hearsay.collections (number, id, spec, public, admission, reports_per_token, created) "
-    "SELECT coalesce(max(number), 0) + 1, %s, %s, %s, %s, %s, %s FROM hearsay.collections RETURNING number"
-)
 
 
 class PostgresLog(PostgresReader, ReportLog):
     """Writes through one connection. What it is told with a `StorageError` is open, or did not happen."""
 
-    def __init__(self, destination: Destination) -> None:
+    def __init__(self, destination: Destination, *, patient: bool = False) -> None:
         self._sealed: set[int] = set()
         self._tidied = False
         self._leads: Connection | None = None
         """The connection that has the lock of whoever leads: the lock ends with it."""
-        super().__init__(destination, writes=True)
+        super().__init__(destination, writes=True, patient=patient)
 
     def _open(self) -> Connection:
         known = self._connection
@@ -97,15 +92,12 @@ class PostgresLog(PostgresReader, ReportLog):
 
     def add(self, new: NewCollection) -> CollectionRecord:
         def work(db: Connection) -> int:
-            db.execute("SELECT pg_advisory_xact_lock(7905, 0)")  # numbers are given in the order of commits
-            values = (new.id, new.spec, new.public, new.admission.kind, new.admission.reports_per_token, new.created)
-            row = db.execute(_ENTER.encode(), values).fetchone()
-            number = int(str(row[0])) if row else 0
-            db.execute("SELECT hearsay.add_partitions(%s)", (number,))
-            _tell(db, number)
+            lock(db)
+            number = newest(db) + 1
+            enter(db, new, number, 1)
             return number
 
-        return self._existing(self._transaction(work))
+        return self._existing(self.transaction(work))
 
     def close_collection(self, number: int, when: int) -> CollectionRecord:
         self._note(number, "closed = coalesce(closed, %s)", when)
@@ -128,9 +120,9 @@ class PostgresLog(PostgresReader, ReportLog):
             db.execute("SELECT pg_advisory_xact_lock(7900, %s)", (number,))
             statement = f"UPDATE hearsay.collections SET {change} WHERE number = %s"  # noqa: S608 - ours
             db.execute(statement.encode(), (value, number))
-            _tell(db, number)
+            tell(db, number)
 
-        self._transaction(work)
+        self.transaction(work)
 
     def seal(self, number: int) -> None:
         if number not in self._sealed:
@@ -181,18 +173,18 @@ class PostgresLog(PostgresReader, ReportLog):
         return True  # what is left of rows that were deleted is PostgreSQL's to vacuum
 
     def write_part(self, part: FoldPart) -> None:
-        self._transaction(lambda db: retention.write_part(db, part))
+        self.transaction(lambda db: retention.write_part(db, part))
 
     def fold(self, fold: Fold) -> PeriodRecord:
         collection = self._existing_period(fold.number).collection
-        self._transaction(lambda db: retention.put_in_force(db, fold, collection))
+        self.transaction(lambda db: retention.put_in_force(db, fold, collection))
         return self._existing_period(fold.number)
 
     def drop_period(self, number: int) -> PeriodRecord:
         if self._existing_period(number).generation is None:
             raise StorageError("a period is folded before its counts are dropped")
         change = "UPDATE hearsay.periods SET dropped = true WHERE number = %s"
-        self._transaction(lambda db: db.execute(change, (number,)))
+        self.transaction(lambda db: db.execute(change, (number,)))
         return self._existing_period(number)
 
     def compact(self, number: int) -> CollectionRecord:
@@ -205,9 +197,9 @@ class PostgresLog(PostgresReader, ReportLog):
             )
             if changed.rowcount != 1:
                 raise StorageError("the collection changed while it was being compacted: compact it again")
-            _tell(db, number)
+            tell(db, number)
 
-        self._transaction(work)
+        self.transaction(work)
         self.unseal(number)  # its row says so from now on
         return self._existing(number)
 
@@ -216,9 +208,9 @@ class PostgresLog(PostgresReader, ReportLog):
             with self._working() as db:
                 laying.tidy(db)
             self._tidied = True
-        return self._transaction(retention.sweep_one)
+        return self.transaction(retention.sweep_one)
 
-    def _transaction(self, work: Callable[[Connection], T]) -> T:
+    def transaction(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one durable transaction, or leave everything as it was."""
         for left in reversed(range(WORK_TRIES)):
             try:
@@ -239,8 +231,3 @@ class PostgresLog(PostgresReader, ReportLog):
         except Lost:
             self._drop()
             raise
-
-
-def _tell(db: Connection, number: int) -> None:
-    """Tell the other servers, when the transaction is over."""
-    db.execute("SELECT pg_notify(%s, %s)", (CHANGED, str(number)))

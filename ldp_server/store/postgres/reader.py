@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from ldp_server.store.errors import Corrupt, StorageError
+from ldp_server.store.errors import FINAL, Corrupt, StorageError
 from ldp_server.store.interface.reading import LogReader
 from ldp_server.store.log import CollectionRecord, PeriodRecord, StoredBatch
 from ldp_server.store.postgres.arrays import uuids, uuids_of
@@ -68,11 +68,17 @@ _UNSOUND = (
 class PostgresReader(LogReader):
     """Reads through one connection, which is opened again when it was lost."""
 
-    def __init__(self, destination: Destination, *, writes: bool = False) -> None:
+    def __init__(self, destination: Destination, *, writes: bool = False, patient: bool = False) -> None:
+        """One that is patient takes a database that is away now: whoever asks it is told so."""
         self._destination = destination
         self._writes = writes
         self.name = destination.name
-        self._connection: Connection | None = destination.connect(writes=writes)
+        self._connection: Connection | None = None
+        try:
+            self._connection = destination.connect(writes=writes)
+        except StorageError as error:
+            if not patient or isinstance(error, FINAL):
+                raise
 
     def _open(self) -> Connection:
         """The connection; a new one if the last one was lost."""

@@ -15,7 +15,7 @@ __all__ = ["COLLECTIONS", "PERIODS", "Together", "collection_record", "period_re
 
 COLLECTIONS = (
     "SELECT k.number, k.id, k.spec, k.public, k.admission, k.reports_per_token, k.created, k.closed, k.deleted, "
-    "k.compacted, k.oldest, (SELECT count(*) FROM hearsay.periods p WHERE p.collection = k.number) "
+    "k.compacted, k.oldest, (SELECT count(*) FROM hearsay.periods p WHERE p.collection = k.number), k.shards "
     "FROM hearsay.collections k"
 )
 PERIODS = (
@@ -27,12 +27,12 @@ _DAMAGED = "the row of a collection is damaged: restore a backup (docs/scale-out
 
 def collection_record(row: Sequence[Any]) -> CollectionRecord:
     """Read a row of `COLLECTIONS`."""
-    number, id_, spec, public, kind, per_token, created, closed, deleted, compacted, oldest, periods = row
+    number, id_, spec, public, kind, per_token, created, closed, deleted, compacted, *rest = row
     if kind not in KINDS:
         raise Corrupt(_DAMAGED)
     admission = Admission(kind, per_token)
     times = (created, closed, deleted)
-    return CollectionRecord(number, bytes(id_), bytes(spec), public, admission, *times, compacted, oldest, periods)
+    return CollectionRecord(number, bytes(id_), bytes(spec), public, admission, *times, compacted, *rest)
 
 
 def period_record(row: Sequence[Any]) -> PeriodRecord:

@@ -22,7 +22,7 @@ def _run(name: str) -> Step:
     return step
 
 
-MIGRATIONS: dict[int, Step] = {0: _run("tables.sql"), 1: _run("beside.sql")}
+MIGRATIONS: dict[int, Step] = {0: _run("tables.sql"), 1: _run("beside.sql"), 2: _run("shards.sql")}
 """From each version to the next one; 0 is a database without the schema. The functions are written anew each time."""
 VERSION = max(MIGRATIONS) + 1
 

@@ -14,6 +14,7 @@ from ldp_server.store.postgres.connecting import Destination
 from ldp_server.store.postgres.failures import translated
 from ldp_server.store.postgres.log import PostgresLog
 from ldp_server.store.postgres.reader import PostgresReader
+from ldp_server.store.postgres.rights import require_rights
 from ldp_server.store.postgres.watching import CatalogueWatch
 
 __all__ = ["PostgresStore"]
@@ -29,8 +30,9 @@ class PostgresStore(Store):
 
     shared = True
 
-    def __init__(self, address: str) -> None:
-        self._destination = Destination(address)
+    def __init__(self, address: str, destination: Destination | None = None) -> None:
+        """`destination` is the address as one of several databases."""
+        self._destination = destination or Destination(address)
         self.name = self._destination.name
 
     def serving(self) -> AbstractContextManager[object]:
@@ -42,6 +44,10 @@ class PostgresStore(Store):
             schema.migrate(connection, self.name)
             if roles:
                 schema.grant(connection)
+
+    def require_rights(self, *, keeps: bool) -> None:
+        with self._destination.connect(writes=True) as connection, translated(self.name):
+            require_rights(connection, self.name, keeps=keeps)
 
     def writer(self) -> PostgresLog:
         return PostgresLog(self._destination)

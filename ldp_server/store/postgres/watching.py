@@ -12,7 +12,7 @@ import psycopg
 from ldp_server.store.errors import StorageError
 from ldp_server.store.interface.store import Changed, CosignedList
 from ldp_server.store.postgres.connecting import Connection, Destination
-from ldp_server.store.postgres.log import CHANGED
+from ldp_server.store.postgres.entering import CHANGED
 from ldp_server.store.postgres.rows import COLLECTIONS, collection_record
 
 __all__ = ["CatalogueWatch"]

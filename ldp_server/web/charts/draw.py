@@ -21,6 +21,8 @@ text{fill:#1d2733}.minor{fill:#566270;font-size:12px}.grid{stroke:#e3e7ec}.axis{
 .whisker{stroke:#2f6db5;stroke-width:2}.dot{fill:#1b5aa6}.bar{fill:#8db4de}.bar-edge{stroke:#1b5aa6}
 .unsure .whisker{stroke:#8a94a0}.unsure .dot{fill:#fff;stroke:#6b7683;stroke-width:1.5}
 .no .whisker{stroke:#b9833a}.no .dot{fill:#9a6213}
+.reports .whisker{stroke:#566270}.reports .dot{fill:#fff;stroke:#1b5aa6;stroke-width:1.6}
+.volunteers .whisker{stroke:#7a3fa0}.volunteers .dot{fill:#7a3fa0}
 .noise{fill:#eceff3}.threshold{stroke:#b3261e;stroke-width:1.5;stroke-dasharray:5 4}.threshold-text{fill:#b3261e}
 .truth{stroke:#0b7a3e;stroke-width:2.5}.quantile{stroke:#7a3fa0;stroke-width:1.5}.quantile-text{fill:#7a3fa0}
 .quantile-reach{stroke:#7a3fa0;stroke-width:5;opacity:.35}.cell{stroke:#fff}.on-dark{fill:#fff}.line{fill:none;stroke:#1b5aa6;stroke-width:2}

@@ -9,10 +9,12 @@ drawing    answers as charts
 
 from ldp_server.web.over_time import drawing, tables, words
 from ldp_server.web.over_time.asking import ComparisonShown, TrendShown, ask_comparison, ask_trend
-from ldp_server.web.over_time.choice import ACROSS, AcrossOptions, kinds_of, offered_across, read_across
+from ldp_server.web.over_time.choice import ACROSS, BY_POST, TOLD, AcrossOptions, kinds_of, offered_across, read_across
 
 __all__ = [
     "ACROSS",
+    "BY_POST",
+    "TOLD",
     "AcrossOptions",
     "ComparisonShown",
     "TrendShown",

@@ -19,7 +19,8 @@ from ldp_server.analyst import (
     CollectionTrend,
 )
 from ldp_server.analyst.over_time import AskedValues, Side
-from ldp_server.web.over_time.choice import MOST_LINES, AcrossOptions, attribute_names
+from ldp_server.answers.records import where_of_lines
+from ldp_server.web.over_time.choice import MOST_LINES, TOLD, AcrossOptions, attribute_names
 from ldp_server.web.periods import NumberSpan
 
 __all__ = ["ComparisonShown", "TrendShown", "ask_comparison", "ask_trend", "confidences", "sides_of"]
@@ -58,7 +59,7 @@ def ask_trend(analyst: Analyst, which: str, options: AcrossOptions, summary: Col
     sure = confidences(options, lines, among, together=options.together)
     trend = analyst.trend(which, periods=options.periods, confidence=sure, together=options.together, **values)
     change, why = None, ""
-    if options.kind in {"items", "attributes"}:
+    if options.kind in TOLD:
         sure = confidences(options, lines, among, together=True)
         try:
             change = analyst.change(which, periods=options.periods, confidence=sure, **values)
@@ -84,12 +85,26 @@ def sides_of(which: str, options: AcrossOptions) -> tuple[Side, Side]:
     return first, other if options.second is None else (other, options.second)
 
 
+def _of_records(options: AcrossOptions) -> AskedValues:
+    """What is asked of records, or the average of all; how many lines it has is the server's matter."""
+    if options.kind == "areas":
+        return {"areas": options.areas}
+    if options.kind == "averages":
+        return {"averages": True}
+    if options.kind == "average":
+        return {"average": True}
+    found: AskedValues = {"fields": options.fields} if options.fields else {}
+    if options.where:
+        found["where"] = where_of_lines(options.where, "the slice")
+    return found
+
+
 def _values(
     analyst: Analyst, where: tuple[str, NumberSpan | None], options: AcrossOptions, summary: CollectionSummary
 ) -> tuple[AskedValues, int, int]:
     """What is asked of each period or side, how many lines it has, and of how many items they were picked."""
-    if options.kind == "average":
-        return {"average": True}, 1, 0
+    if options.kind in {"fields", "averages", "areas", "average"}:
+        return _of_records(options), 0, 0
     if options.kind == "quantiles":
         return {"quantiles": options.shares}, len(options.shares), 0
     if options.kind == "ranges":
@@ -104,4 +119,4 @@ def _values(
     which, periods = where
     rows = analyst.estimate(which, top=options.count, periods=periods).rows
     found = [row.item for row in rows]
-    return {"items": found}, len(found), summary.info.collection.domain.size
+    return {"items": found}, len(found), summary.info.collection.domain.counted.size

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Attributes, Integers
+from ldp_client.protocol.domain import Attributes, Integers, Record
 from ldp_server.analyst import CollectionSummary
+from ldp_server.answers.fields.areas import Area
 from ldp_server.answers.numbers import Between
 from ldp_server.web.periods import NumberSpan, read_periods, read_side
-from ldp_server.web.views import offered, read_options
+from ldp_server.web.views import first_fields, middle_of_map, offered, read_options
 
-__all__ = ["ACROSS", "MOST_LINES", "AcrossOptions", "attribute_names", "kinds_of", "offered_across", "read_across"]
+__all__ = [
+    "ACROSS",
+    "BY_POST",
+    "MOST_LINES",
+    "TOLD",
+    "AcrossOptions",
+    "attribute_names",
+    "kinds_of",
+    "offered_across",
+    "read_across",
+]
 
 ACROSS: Mapping[str, str] = {"trend": "Over time", "compare": "Compare"}
 """The views about several periods, with their titles."""
@@ -23,10 +34,17 @@ _MOST_PICKED = 20
 _PICKED = 5
 _QUARTERS = 4
 _SHARES = (0.25, 0.5, 0.75)
-_KIND_OF = {"attributes": "attributes", "average": "average", "quantiles": "quantiles", "ranges": "ranges"}
-_TITLES = {
-    "attributes": "Attributes", "average": "Average", "quantiles": "Quantiles", "ranges": "Ranges", "items": "Items",
+_KIND_OF = {
+    one: one for one in ("attributes", "average", "averages", "quantiles", "ranges", "fields", "areas")
 }  # fmt: skip
+_TITLES = {
+    "attributes": "Attributes", "average": "Average", "averages": "Averages", "quantiles": "Quantiles",
+    "ranges": "Ranges", "fields": "Tables of fields", "areas": "Areas", "items": "Items",
+}  # fmt: skip
+BY_POST = frozenset({"items", "attributes", "fields"})
+"""Kinds that are asked with items, attributes or the values of a slice: never part of an address."""
+TOLD = frozenset({"items", "attributes", "fields", "averages", "areas"})
+"""Kinds of which it is told whether they changed."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +59,10 @@ class AcrossOptions:
     together: bool = False
     between: tuple[Between, ...] = ()
     shares: tuple[float, ...] = _SHARES
+    fields: tuple[str, ...] = ()
+    where: tuple[str, ...] = field(default=(), repr=False)
+    """The lines of a slice. Never part of an address."""
+    areas: tuple[Area, ...] = ()
     periods: NumberSpan | None = None
     """Of a trend; None: all."""
     first: NumberSpan | None = None
@@ -74,6 +96,8 @@ def read_across(
     if kind not in kinds:
         raise InvalidSpec(f"this collection has no such values here: it has {', '.join(kinds).lower()}")
     usual = read_options(given)
+    if kind == "fields" and not usual.fields and not usual.where and isinstance(collection.domain, Record):
+        usual = replace(usual, fields=first_fields(collection, collection.domain))
     if len(items) > MOST_LINES:
         raise InvalidSpec(f"give at most {MOST_LINES} items or attributes at a time, one a line")
     compared = view == "compare"
@@ -84,6 +108,9 @@ def read_across(
         confidence=usual.confidence,
         together=given.get("together") == "1",
         between=usual.between or _quarters(collection),
+        fields=usual.fields if kind == "fields" else (),
+        where=usual.where if kind == "fields" else (),
+        areas=(usual.areas or middle_of_map(collection.domain)) if kind == "areas" else (),
         shares=usual.shares if given.get("shares", "").strip() else _SHARES,
         periods=None if compared else read_periods(given, collection),
         first=read_side(given.get("from", ""), collection) if compared else None,

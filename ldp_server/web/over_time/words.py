@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 
 from ldp_client.collection import Schedule
@@ -12,6 +13,7 @@ from ldp_server.answers.words import visible
 from ldp_server.web.over_time.asking import ComparisonShown, TrendShown, confidences, sides_of
 from ldp_server.web.over_time.choice import AcrossOptions
 from ldp_server.web.periods import NumberSpan, dates_of, python_periods, shell_span
+from ldp_server.web.views import areas_text
 
 __all__ = ["ChangeSaid", "Elsewhere", "change_said", "comparison_about", "elsewhere", "trend_about", "warnings_of"]
 
@@ -20,7 +22,7 @@ _ROSE = {Direction.ROSE: "it rose", Direction.FELL: "it fell"}
 
 @dataclass(frozen=True)
 class ChangeSaid:
-    """What the change test says of one item or attribute."""
+    """What the change test says of one line."""
 
     label: str
     changed: bool
@@ -38,17 +40,23 @@ class Elsewhere:
 
 
 def change_said(shown: TrendShown, schedule: Schedule | None) -> list[ChangeSaid]:
-    """Say of each item or attribute whether a change was seen."""
-    lines = () if shown.change is None else shown.change.lines
-    return [ChangeSaid(visible(line.label), line.changed, _change(line, schedule)) for line in lines]
+    """Say of each line whether a change was seen."""
+    if shown.change is None:
+        return []
+    share = shown.change.unit == "share"
+    return [
+        ChangeSaid(visible(line.label), line.changed, _change(line, schedule, share=share))
+        for line in shown.change.lines
+    ]
 
 
-def _change(line: ChangeLine, schedule: Schedule | None) -> str:
+def _change(line: ChangeLine, schedule: Schedule | None, *, share: bool) -> str:
     look = next((one for one in line.looks if one.period == line.since), None)
     if look is None or schedule is None:
         return "no change seen"
     when = dates_of(schedule, (look.period, look.period))
-    return f"changed since {when}: {_ROSE.get(look.direction, '')} from {look.before:.2%} before to {look.share:.2%}"
+    before, now = (f"{one:.2%}" if share else f"{one:,.6g}" for one in (look.before, look.share))
+    return f"changed since {when}: {_ROSE.get(look.direction, '')} from {before} before to {now}"
 
 
 def warnings_of(shown: TrendShown | ComparisonShown) -> list[str]:
@@ -105,7 +113,7 @@ def elsewhere(which: str, options: AcrossOptions, shown: TrendShown | Comparison
         where = "" if periods is None else f", periods={python_periods(periods)!r}"
         of = which if trend else options.other or which
         lines.insert(0, f"items = [row.item for row in analyst.estimate({of!r}, top={options.count}{where}).rows]")
-    file = options.kind if options.kind in {"items", "attributes"} else ""
+    file = options.kind if options.kind in {"items", "attributes"} else "values of the slice" * bool(options.where)
     words = " ".join(" ".join(["ldp-server", command, *chosen]).split())
     return Elsewhere(words, "\n".join(lines), file)
 
@@ -115,7 +123,12 @@ def _values_in_shell(options: AcrossOptions) -> str:
         return " ".join(f"--between {first}:{last}" for first, last in options.between)
     if options.kind == "quantiles":
         return " ".join(f"--at {share!r}" for share in options.shares)
-    return "--average" if options.kind == "average" else f"--{options.kind} FILE"
+    if options.kind == "areas":
+        return areas_text(options.areas, "--area ")
+    if options.kind == "fields":
+        fields = f"--fields {shlex.quote(','.join(options.fields))} " if options.fields else ""
+        return fields + "--where FILE" * bool(options.where)
+    return f"--{options.kind}" if options.kind in {"average", "averages"} else f"--{options.kind} FILE"
 
 
 def _values_in_python(options: AcrossOptions) -> list[str]:
@@ -123,7 +136,11 @@ def _values_in_python(options: AcrossOptions) -> list[str]:
         return [f"ranges={list(options.between)!r}"]
     if options.kind == "quantiles":
         return [f"quantiles={list(options.shares)!r}"]
-    return ["average=True"] if options.kind == "average" else [f"{options.kind}={options.kind}"]
+    if options.kind == "areas":
+        return [f"areas={list(options.areas)!r}"]
+    if options.kind == "fields":
+        return [f"fields={options.fields!r}"] * bool(options.fields) + ["where=where"] * bool(options.where)
+    return [f"{options.kind}=True" if options.kind in {"average", "averages"} else f"{options.kind}={options.kind}"]
 
 
 def _periods_in_shell(periods: NumberSpan | None) -> str:

@@ -23,6 +23,8 @@ from ldp_server.web import figures
 from ldp_server.web.gate import Visit
 from ldp_server.web.over_time import (
     ACROSS,
+    BY_POST,
+    TOLD,
     AcrossOptions,
     ComparisonShown,
     TrendShown,
@@ -36,10 +38,10 @@ from ldp_server.web.over_time import (
 )
 from ldp_server.web.pages.collections import short
 from ldp_server.web.pages.downloads import FORMS, as_file
-from ldp_server.web.pages.question import items_of, known
+from ldp_server.web.pages.question import items_of, known, openly
 from ldp_server.web.pages.tabs import period_lines, tabs
 from ldp_server.web.periods import addressed, choices, in_part, read_side, shell_span
-from ldp_server.web.views import CONFIDENCES
+from ldp_server.web.views import CONFIDENCES, areas_text
 
 __all__ = ["AcrossAsked", "across_file", "compare", "trend"]
 
@@ -52,6 +54,8 @@ class AcrossAsked:
     view: str
     options: AcrossOptions
     lines: tuple[PeriodLine, ...]
+    volunteers: bool = False
+    """Whether a curator has released something about it."""
 
 
 async def trend(visit: Visit) -> Response:
@@ -69,7 +73,8 @@ async def _across(visit: Visit, view: str) -> Response:
     if summary.info.state == "deleted":
         return _page(visit, AcrossAsked(summary, view, AcrossOptions(""), ()))
     lines = await period_lines(visit, summary)
-    asked = AcrossAsked(summary, view, AcrossOptions(next(iter(kinds_of(summary, view)), "")), lines)
+    first, curated = next(iter(kinds_of(summary, view)), ""), await visit.site.has_curated(summary.info.id)
+    asked = AcrossAsked(summary, view, AcrossOptions(first), lines, curated)
     problem, status, shown = "", 200, None
     try:
         asked = replace(asked, options=await _options(visit, asked))
@@ -86,7 +91,7 @@ async def _across(visit: Visit, view: str) -> Response:
 
 async def _options(visit: Visit, asked: AcrossAsked) -> AcrossOptions:
     """What a reader chose. A comparison without a choice is that of the last two periods that have reports."""
-    given = {**visit.query, **visit.form}
+    given = {**openly(visit.query), **visit.form}
     if not kinds_of(asked.summary, asked.view):
         raise InvalidSpec("this collection has no values of this kind: its other views say what it answers")
     options = read_across(given, items_of(visit.form), asked.summary, asked.view)
@@ -135,7 +140,9 @@ def _page(
     fields = _fields(options)
     values = {
         "summary": summary, "info": summary.info, "asked": summary.info.collection, "which": which,
-        "views": ACROSS, "all_views": ACROSS, "name": asked.view, "tabs": tabs(summary, asked.view, options.periods),
+        "views": ACROSS, "all_views": ACROSS, "name": asked.view,
+        "tabs": tabs(summary, asked.view, options.periods, volunteers=asked.volunteers),
+        "by_post": options.kind in BY_POST, "told": options.kind in TOLD,
         "options": options, "confidences": sorted({*CONFIDENCES, options.confidence}), "fields": fields,
         "kinds": kinds_of(summary, asked.view) if summary.info.state != "deleted" else {},
         "period_choices": _choices(asked), "period_fields": addressed(options.periods),
@@ -167,6 +174,10 @@ def _fields(options: AcrossOptions) -> dict[str, str]:
     found |= {"together": "1" if options.together else ""}
     if options.kind == "items":
         found["count"] = str(options.count)
+    if options.kind == "fields":
+        found["fields"] = ",".join(options.fields)
+    if options.kind == "areas":
+        found["areas"] = areas_text(options.areas)
     if options.kind == "ranges":
         found["between"] = " ".join(f"{first}:{last}" for first, last in options.between)
     if options.kind == "quantiles":

@@ -15,7 +15,7 @@ from ldp_server.answers.to_json import dump, to_json
 from ldp_server.web import figures
 from ldp_server.web.gate import Visit
 from ldp_server.web.pages.collections import short
-from ldp_server.web.pages.question import chosen_options, items_of, known
+from ldp_server.web.pages.question import chosen_options, items_of, known, openly
 from ldp_server.web.views import VIEWS, ViewOptions
 
 __all__ = ["FORMS", "as_file", "download", "download_given", "spec"]
@@ -42,7 +42,7 @@ async def spec(visit: Visit) -> Response:
 
 async def download(visit: Visit) -> Response:
     """An answer, as it would be shown."""
-    return await _download(visit, visit.query)
+    return await _download(visit, openly(visit.query))
 
 
 async def download_given(visit: Visit) -> Response:
@@ -64,6 +64,8 @@ async def _download(visit: Visit, given: Mapping[str, str], items: tuple[str, ..
         return as_file(data, form, f"{short(summary.info)}-{name}.{form}")
     if name == "gaps" and len(options.fields) != 2:
         raise InvalidSpec("name the field of the groups and that of the outcome")
+    if name in ("rules", "line") and not options.label:
+        raise InvalidSpec("name the fields and the label")
     if name == "given" and not options.items:
         raise InvalidSpec("give the items, one a line")
     if name == "hitters":

@@ -41,14 +41,20 @@ __all__ = [
     "chosen_options",
     "items_of",
     "known",
+    "openly",
     "overview",
     "search_progress",
     "start_search",
     "view",
 ]
 
+BY_POST = frozenset({"given", "fields", "rules"})
+"""Views that are asked with items or values of fields: never part of an address."""
+
 _UNFIT = {
     "fields": "its items are no records",
+    "rules": "no device is asked about a feature and a label of yes and no together",
+    "line": "no device is asked about two fields of numbers together",
     "gaps": "no device is asked about groups and an outcome of yes and no together",
 }
 _CHOSEN = (
@@ -60,6 +66,7 @@ _CHOSEN = (
     "between",
     "areas",
     "fields",
+    "label",
     "tolerance",
     "every_look",
     "beta",
@@ -76,6 +83,11 @@ def items_of(form: Mapping[str, str]) -> tuple[str, ...]:
     """The items of a form, one a line."""
     text = form.get("items", "").replace("\r\n", "\n").removesuffix("\n")
     return tuple(text.split("\n")) if text else ()
+
+
+def openly(query: Mapping[str, str]) -> dict[str, str]:
+    """Return what an address may say: values of a slice come by POST alone."""
+    return {name: value for name, value in query.items() if name != "where"}
 
 
 def chosen_options(
@@ -111,15 +123,15 @@ async def asked(visit: Visit) -> Response:
 async def _view(visit: Visit, summary: CollectionSummary, name: str) -> Response:
     if summary.info.state == "deleted":
         return await _page(visit, summary, "", read_options({}))
-    given = {**visit.query, **visit.form}
+    given = {**openly(visit.query), **visit.form}
     try:
         options = chosen_options(summary, given, items_of(visit.form), name)
     except InvalidSpec as error:
         return await _page(visit, summary, name, read_options({}), problem=str(error), status=400)
     if name == "hitters":
         return await _hitters(visit, summary, options)
-    unfit = name in ("fields", "gaps") and not isinstance(summary.info.collection.domain, Record)
-    unfit = unfit or (name == "gaps" and len(options.fields) != 2)
+    unfit = name in _UNFIT and not isinstance(summary.info.collection.domain, Record)
+    unfit = unfit or (name == "gaps" and len(options.fields) != 2) or (name in ("rules", "line") and not options.label)
     if unfit or (name == "given" and not options.items) or (name == "ranges" and not options.between):
         problem = _UNFIT[name] if unfit else ""
         return await _page(visit, summary, name, options, status=409 if unfit else 200, problem=problem)
@@ -170,11 +182,12 @@ async def _page(
     values = {
         "summary": summary, "info": summary.info, "asked": summary.info.collection, "which": short(summary.info),
         "views": [] if summary.info.state == "deleted" else offered(summary), "all_views": VIEWS, "name": name,
-        "tabs": tabs(summary, name, options.periods), **(await _periods(visit, summary, options)),
+        "tabs": tabs(summary, name, options.periods, volunteers=await visit.site.has_curated(summary.info.id)),
+        **(await _periods(visit, summary, options)),
         "options": options, "confidences": sorted({*CONFIDENCES, options.confidence}), "answer": answer,
         "figure": figure, "table": table, "part": part, "coverage": _coverage(answer),
         "intake": visit.site.intake.note(summary.info.id, summary.reports),
-        "same": _same_elsewhere(summary, name, options),
+        "same": _same_elsewhere(summary, name, options), "by_post": name in BY_POST,
         "chosen": _chosen(options, name), "over": None if over is None else tables.table_of(over),
         "gaps": tables.gaps_of(answer) if isinstance(answer, GapsAnswer) else None,
         "takes_dictionary": takes_dictionary(summary), "form_bytes": FORM_BYTES, "most_words": MOST_ITEMS,
@@ -205,7 +218,7 @@ def _chosen(options: ViewOptions, name: str) -> str:
     found = {
         key: getattr(options, key)
         for key in _CHOSEN
-        if key not in {"shares", "between", "areas", "fields", "every_look"}
+        if key not in {"shares", "between", "areas", "fields", "label", "every_look"}
     }
     found = {key: value for key, value in found.items() if value != getattr(default, key)} | addressed(options.periods)
     if options.every_look:
@@ -216,8 +229,10 @@ def _chosen(options: ViewOptions, name: str) -> str:
         found["between"] = " ".join(f"{first}:{last}" for first, last in options.between)
     if options.areas and name == "areas":
         found["areas"] = areas_text(options.areas)
-    if options.fields and name in ("fields", "gaps"):
+    if options.fields and name in ("fields", "gaps", "rules", "line"):
         found["fields"] = ",".join(options.fields)
+    if options.label and name in ("rules", "line"):
+        found["label"] = options.label
     return f"?{urlencode(found)}" if found else ""
 
 

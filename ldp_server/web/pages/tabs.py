@@ -26,14 +26,17 @@ class Tab:
     here: bool
 
 
-def tabs(summary: CollectionSummary, name: str, periods: NumberSpan | None = None) -> list[Tab]:
-    """The views of a question. They keep the periods that are chosen."""
+def tabs(
+    summary: CollectionSummary, name: str, periods: NumberSpan | None = None, *, volunteers: bool = False
+) -> list[Tab]:
+    """The views of a question, with the periods that are chosen. `volunteers`: a curator has released something."""
     if summary.info.state == "deleted":
         return []
     start, end = f"/c/{short(summary.info)}", f"?{urlencode(addressed(periods))}" if periods else ""
     found = [Tab(f"{start}/{view}{end}", VIEWS[view].title, view == name) for view in offered(summary)]
     across = [(view, "" if view == "compare" else end) for view in offered_across(summary)]
-    return found + [Tab(f"{start}/{view}{keep}", ACROSS[view], view == name) for view, keep in across]
+    found += [Tab(f"{start}/{view}{keep}", ACROSS[view], view == name) for view, keep in across]
+    return found + [Tab(f"{start}/volunteers", "With volunteers", name == "volunteers")] * volunteers
 
 
 async def period_lines(visit: Visit, summary: CollectionSummary) -> tuple[PeriodLine, ...]:

@@ -454,7 +454,7 @@ for number in range(1, 400):
         break
 """
     found = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "ldp")], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script, str(tmp_path / "ldp")], capture_output=True, text=True, check=True, timeout=300
     )
     kind, made = found.stdout.split()
     assert kind == "StorageError" and int(made) > 1

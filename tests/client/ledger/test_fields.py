@@ -9,7 +9,7 @@ import pytest
 
 from ldp_client import Categories, Collection, Field, Integers, Record, StorageError, YesNo
 from ldp_client.cli.main import main
-from ldp_client.mechanisms.sampled_table import parameters_of
+from ldp_client.mechanisms.records.sampled_table import parameters_of
 from tests.client.conftest import NOW, make
 
 PERSON = Record((Field("plan", Categories(("free", "paid"))), Field("age", Integers(0, 4)), Field("dark", YesNo())))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ldp_client.mechanisms.averaged_table import AveragedTable
 from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
-from ldp_client.mechanisms.sampled_grid import SampledGrid
-from ldp_client.mechanisms.sampled_table import SampledTable
+from ldp_client.mechanisms.records.averaged_table import AveragedTable
+from ldp_client.mechanisms.records.sampled_grid import SampledGrid
+from ldp_client.mechanisms.records.sampled_table import SampledTable
+from ldp_client.mechanisms.set_selection import SetSelection
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 
 
@@ -199,3 +200,51 @@ class NeverProved(CompiledChannel):
 
     def _prove(self, distance: int, pairs: object) -> None:
         pass
+
+
+class FillersLeftOut(SetSelection):
+    """A small set is not filled up: how likely a hit is depends on its size."""
+
+    def members(self, index: int, start: int) -> int:
+        return super().members(index, start) & ~((1 << self.most) - 1 << self.items)
+
+
+class CutIsNotTold(SetSelection):
+    """Who holds too many items reports one fewer and nothing in its place."""
+
+    def members(self, index: int, start: int) -> int:
+        return super().members(index, start) & (1 << self.elements - 1) - 1
+
+
+class KeptWhole(SetSelection):
+    """A set that is too large is not cut: it hits more often than any other."""
+
+    def members(self, index: int, start: int) -> int:
+        return index if index.bit_count() > self.most else super().members(index, start)
+
+
+class RunFromTheRanksWord(SetSelection):
+    """The word that draws the rank also draws where the run begins."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (*words[:3], words[1]))
+
+
+class HitsFromTheFirstRank(SetSelection):
+    """Hits are drawn from the ranks of the misses on, so that a hit may be none."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        true = self.others
+        object.__setattr__(self, "others", 0)
+        try:
+            return super().randomize(index, words)
+        finally:
+            object.__setattr__(self, "others", true)
+
+
+class HitsTooOften(SetSelection):
+    """The threshold is rounded towards accuracy."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "truth", self.truth + 1)

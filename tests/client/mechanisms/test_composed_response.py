@@ -19,7 +19,7 @@ from ldp_client.mechanisms.composed_response import (
     krawtchouk,
     shell_weights,
 )
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_client.privacy.curves import LawCurve
 from ldp_client.protocol.domain import Attributes, Categories
 from ldp_client.protocol.epsilon import Epsilon

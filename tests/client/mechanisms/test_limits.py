@@ -18,7 +18,7 @@ from ldp_client.mechanisms.hierarchy import Hierarchy, level_cells
 from ldp_client.mechanisms.linear_hash import MAX_CELLS, LinearHash
 from ldp_client.mechanisms.prefix_tree import PrefixTree
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
-from ldp_client.mechanisms.sampled_attribute import SampledAttribute
+from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.domain import Categories, Strings

@@ -140,6 +140,7 @@ def test_the_bound_is_nearly_reached_where_it_can_be(epsilon, categories, report
         assert delta <= bound.delta(value) <= 1.03 * delta
 
 
+TERNARY = RandomizedResponse(Epsilon("1"), 3)
 SUBSETS = [one for one in FULL if isinstance(one, SubsetSelection)]
 
 
@@ -243,3 +244,97 @@ def test_the_helpers_of_pair_laws():
     assert sum(share * second for share, _, second in together(law, law)) == 1
     assert sum(share * first for share, first, _ in clones(Fraction(3))) == 1
     assert sum(atom.share for atom in clones(Fraction(3))) == Fraction(1, 3)
+
+
+def law_of_sum(spread: Spread) -> dict[float, float]:
+    """The values of Z_1 + ... + Z_n and their probabilities, one Z after the other."""
+    law = {0.0: 1.0}
+    for _ in range(spread.reports):
+        longer: dict[float, float] = {}
+        for reached, weight in law.items():
+            for chance, value in (*spread.steps, (spread.nothing, 0.0)):
+                found = round(reached + value, 12)
+                longer[found] = longer.get(found, 0.0) + weight * chance
+        law = longer
+    return law
+
+
+def smoothed(law: dict[float, float], shift: float, tau: float) -> float:
+    """E[(S + shift + Y)_+] for a normal Y of this deviation, in closed form."""
+    total = 0.0
+    for value, weight in law.items():
+        at = (value + shift) / tau
+        density = math.exp(-at * at / 2) / math.sqrt(2 * math.pi)
+        total += weight * tau * (at * math.erfc(-at / math.sqrt(2)) / 2 + density)
+    return total
+
+
+@pytest.mark.parametrize("smooth", [0.02, 0.3, 1.0])
+@pytest.mark.parametrize(("reports", "epsilon"), [(4, 0.0), (7, 0.4), (12, 0.9)])
+def test_the_contour_is_the_sum_of_poissons_formula(reports, epsilon, smooth, monkeypatch):
+    """Its left side, worked out term by term: sum over j of E[(S + Y + j P)_+] e^(-lambda j P)."""
+    monkeypatch.setattr(blanket, "_SMOOTH", smooth)
+    spread = Blanket(RandomizedResponse(Epsilon("1"), 4).pair_laws, reports)._spread(0, epsilon)
+    tilt = spread._saddle()
+    deviation = math.sqrt(reports * spread._moments(tilt)[2])
+    period = 8 * deviation + 16 / tilt
+    tau = max(smooth * deviation, 7.0 / (20_000 * 2 * math.pi / period))
+    law = law_of_sum(spread)
+    parts = [smoothed(law, j * period, tau) * math.exp(-tilt * j * period) for j in range(-4, 12)]
+    assert spread._contour(tilt) == pytest.approx(math.fsum(parts), rel=1e-7)
+    assert spread._contour(tilt) >= math.fsum(parts) * (1 - 1e-12)
+
+
+def test_the_moments_of_a_tilted_law():
+    """Against the law written down: e^(tilt z) times the probability of z, divided by its sum."""
+    spread = Spread([(0.2, 3.0), (0.1, -1.5)], 0.7, 9)
+    for tilt in (0.0, 0.4, 1.7):
+        weights = {z: p * math.exp(tilt * z) for z, p in ((3.0, 0.2), (-1.5, 0.1), (0.0, 0.7))}
+        whole = sum(weights.values())
+        mean = sum(z * w for z, w in weights.items()) / whole
+        variance = sum((z - mean) ** 2 * w for z, w in weights.items()) / whole
+        assert spread._moments(tilt) == pytest.approx((whole, mean, variance), rel=1e-12)
+
+
+def test_at_the_saddle_the_tilted_sum_is_two_over_the_tilt():
+    for reports, epsilon in ((30, 0.0), (1000, 0.2), (10**6, 0.01)):
+        spread = Blanket(TERNARY.pair_laws, reports)._spread(0, epsilon)
+        tilt = spread._saddle()
+        assert reports * spread._moments(tilt)[1] * tilt == pytest.approx(2.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+def test_where_the_errors_of_rounding_grow_no_sum_is_made(share, monkeypatch):
+    """2 n e_k is a bound of |phi^n - phi'^n| while it is below a tenth. Beyond, the bound without a sum is returned."""
+    spread = Blanket(TERNARY.pair_laws, 5000)._spread(0, 0.05)
+    tilt = spread._saddle()
+    monkeypatch.setattr(Spread, "_rounding", lambda *_: (share / 2 / 5000, 0.0))
+    total = spread._moments(tilt)[0]
+    without = math.exp(5000 * math.log(total) + share) / (math.e * tilt)
+    if share > 0.1:
+        assert spread._contour(tilt) == pytest.approx(without, rel=1e-12)
+    else:
+        assert spread._contour(tilt) < 0.5 * without
+
+
+def test_what_is_cut_is_at_most_what_is_added_and_not_much_less(monkeypatch):
+    """The sum cut at its first terms, beside the sum of all: the bound of the rest holds, and is not loose."""
+    spread = Blanket(RandomizedResponse(Epsilon("3"), 5).pair_laws, 9)._spread(0, 0.5)
+    tilt = spread._saddle()
+    monkeypatch.setattr(blanket, "_SMOOTH", 0.5)
+    whole = spread._contour(tilt)
+    for reach, most in ((2.0, 1.5), (3.0, 1.02), (4.0, 1.001)):
+        monkeypatch.setattr(blanket, "_REACH", reach)
+        assert whole * (1 - 1e-9) <= spread._contour(tilt) <= most * whole
+
+
+def test_small_batches_are_listed_and_larger_ones_are_not(monkeypatch):
+    """Listed up to _LISTED combinations: the two ways differ by the smoothing, far less than privacy needs."""
+    ways = []
+    monkeypatch.setattr(Spread, "_listed", lambda self: ways.append(("list", self.reports)) or 1.0)
+    monkeypatch.setattr(Spread, "_contour", lambda self, tilt: ways.append(("contour", self.reports)) or 1.0)
+    kinds = len(TERNARY.pair_laws[0])
+    largest = max(n for n in range(1, 500) if math.comb(n + kinds, kinds) <= 4000)
+    for reports in (largest, largest + 1):
+        Blanket(TERNARY.pair_laws, reports)._spread(0, 0.1).positive_part()
+    assert ways == [("list", largest), ("contour", largest + 1)]

@@ -102,6 +102,13 @@ def test_counts_and_lists_are_the_same_charges():
     assert tally({Fraction(1): 0}) == tally([]) == {}
 
 
+def test_charges_of_nothing_are_no_charges():
+    """So that they neither change the lattice of losses nor count as reports."""
+    assert tally({"0": 5, "0.5": 2}) == tally([0, "0.5", 0, "0.5"]) == {Fraction(1, 2): 2}
+    assert optimal_epsilon([0] * 9, 1e-6) == 0.0
+    assert compose([0, 1, 0, 1], 1e-6) == compose([1, 1], 1e-6)
+
+
 def test_without_delta_only_basic_applies_and_nothing_costs_nothing():
     assert [total.rule for total in every_rule(["1"] * 3)] == ["basic"]
     assert compose([]) == compose([], 1e-6) == Total(0.0, 0.0, "basic")

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -317,3 +318,30 @@ def test_a_huge_epsilon_is_left_as_it_is():
 def test_the_older_bounds_agree_with_each_other():
     assert shuffled_delta(1, 1000, 0.2) <= 1e-6 < shuffled_delta(1, 1000, 0.1)
     assert closed_epsilon(5, 1000, 1e-6) == 5.0
+
+
+@pytest.mark.parametrize("count", [2, 3, 7, 100])
+@pytest.mark.parametrize("delta", [1e-6, 3e-9, 0.1])
+def test_the_deltas_of_all_batches_add_up_to_no_more_than_delta(count, delta, monkeypatch):
+    """In exact numbers: each batch has its part, rounded down."""
+    parts = []
+
+    def noted(asked, reports, each):
+        parts.append(each)
+        return found(asked, reports, each)
+
+    found = shuffle._best
+    monkeypatch.setattr(shuffle, "_best", noted)
+    batches(TERNARY, 2000, count, delta)
+    assert len(parts) == 1
+    assert Fraction(delta) * (1 - Fraction(1, 10**11)) < count * Fraction(parts[0]) <= Fraction(delta)
+
+
+def test_what_is_cut_off_is_paid_by_delta_on_both_sides(monkeypatch):
+    """A cut takes at most its delta from P and from Q, so twice that is missing when the rest is converted."""
+    asked = []
+    monkeypatch.setattr(shuffle, "curve_epsilon", lambda curve, delta: asked.append(delta) or 1.0)
+    for rare in (0.001, 0.2):
+        monkeypatch.setattr(shuffle, "_RARE", rare)
+        shuffle._renyi(Blanket(TERNARY.pair_laws, 5000), 4, 1e-5, 1.0)
+    assert asked == [pytest.approx(1e-5 * 0.998, rel=1e-12), pytest.approx(1e-5 * 0.6, rel=1e-12)]

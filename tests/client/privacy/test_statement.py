@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import ldp_client.privacy
+import ldp_client.privacy.statement as privacy
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.composition import Total
@@ -150,6 +151,18 @@ def test_a_relay_that_is_worth_nothing_is_not_praised(epsilon, batch):
 def test_of_a_mechanism_that_is_not_named_the_weaker_bound_is_stated_by_its_name():
     line = relay_lines(QuestionTerms("1", smallest_batch=10_000))[0]
     assert "eps = 0.05302 at delta = 1e-06 (clones)" in line
+
+
+def test_where_half_of_the_reports_are_worth_nothing_their_number_stands_without_a_delta():
+    """At 40 reports a batch is worth something, and 20 honest ones are not: the local epsilon holds with certainty."""
+    _, conditions, *_ = privacy.relay_lines(QuestionTerms("1", smallest_batch=40))
+    assert shuffled("1", 20, 1e-6) == Total(1.0, 0.0, "local")
+    assert "If only 20 of them are honest, it is eps = 1 (local)." in conditions
+
+
+def test_half_of_a_batch_of_three_is_one():
+    _, conditions, *_ = privacy.relay_lines(QuestionTerms("1", smallest_batch=3), delta=0.3)
+    assert f"If only 1 of them are honest, it is eps = {shown(shuffled('1', 1, 0.3).epsilon, 4)} at" in conditions
 
 
 def test_the_local_epsilon_is_the_same_with_a_relay():

@@ -16,6 +16,7 @@ from ldp_client.protocol.domain import (
     Domain,
     Integers,
     Item,
+    Sets,
     Strings,
 )
 
@@ -250,3 +251,48 @@ def test_attributes_may_be_given_as_a_list():
     assert one == two
     assert hash(one) == hash(two)
     assert one.names == ("a", "b")
+
+
+def test_sets_are_bits_in_their_order_and_leave_unknown_names_out() -> None:
+    domain = Sets(["a", "b", "c"], 2)  # type: ignore[arg-type]
+    assert (domain.size, domain.bits, domain.names) == (8, 3, ("a", "b", "c"))
+    assert [domain.index(item) for item in (None, set(), {"a"}, {"b"}, {"c", "a"}, {"a", "b", "c"})] == [
+        0,
+        0,
+        1,
+        2,
+        5,
+        7,
+    ]
+    assert (domain.index({"a", "d"}), domain.index({"d"})) == (1, 0)
+    assert [domain.item(index) for index in (0, 1, 5)] == [None, {"a"}, {"a", "c"}]
+    assert domain.describe() == {"kind": "sets", "names": ["a", "b", "c"], "most": 2}
+    assert Sets.from_readable({"names": ["a", "b", "c"], "most": 2}) == domain
+    for wrong in ("a", ["a"], 1, {1}, {"a": 1}):
+        with pytest.raises(TypeError, match="sets domain is a set of str or None"):
+            domain.index(wrong)
+    with pytest.raises(ValueError, match=r"outside 0\.\.7"):
+        domain.item(8)
+
+
+def test_single_items_of_sets_are_counted_and_those_of_other_domains_are_their_own() -> None:
+    assert Sets(("a", "b"), 2).counted == Categories(("a", "b"))
+    for domain in (Categories(("a",)), Integers(0, 3), Strings(2), Attributes(("a", "b"))):
+        assert domain.counted is domain
+
+
+@pytest.mark.parametrize(
+    ("names", "most", "message"),
+    [
+        (("a", "b"), 1, "from 2 to its 2 names; who holds one item at a time is asked with a domain of categories"),
+        (("a", "b"), 3, "from 2 to its 2 names"),
+        (("a", "b"), True, "from 2"),
+        (("a",), 2, "from 2 to its 1 names"),
+        (("a", "a"), 2, "twice"),
+        ((), 2, "1 to 240 names, not 0"),
+        (tuple(map(str, range(241))), 2, "1 to 240 names, not 241"),
+    ],
+)
+def test_sets_that_make_no_sense_are_refused(names: object, most: object, message: str) -> None:
+    with pytest.raises(InvalidSpec, match=message):
+        Sets(names, most)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, WrongFields, WrongType
-from ldp_client.mechanisms.sampled_table import parameters_of
+from ldp_client.mechanisms.records.sampled_table import parameters_of
 from ldp_client.protocol.domain import Attributes, Categories, Field, FieldItems, Integers, Record, Strings, YesNo
 from ldp_client.protocol.v1 import spec_pb2
 

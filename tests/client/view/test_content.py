@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from ldp_client import Attributes, Categories, Collection, Field, Policy, Record, Schedule, Strings
+from ldp_client import Attributes, Categories, Collection, Field, Policy, Record, Schedule, Sets, Strings
 from ldp_client.explain import explain
 from ldp_client.ledger.database import Storage
 from ldp_client.mechanisms import MECHANISMS
@@ -229,6 +229,9 @@ def marked(example):
     if isinstance(domain, Attributes):
         names = tuple(f"marker-{number}" for number in range(len(domain.names)))
         return Attributes(names), (frozenset(names), frozenset(names[:1]))
+    if isinstance(domain, Sets):
+        names = tuple(f"marker-{number}" for number in range(len(domain.names)))
+        return Sets(names, domain.most), (frozenset(names), frozenset(names[:1]))
     if isinstance(domain, Strings):
         return domain, (b"marker-1234"[: domain.max_bytes], b"")
     if isinstance(domain, Record):

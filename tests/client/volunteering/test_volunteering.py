@@ -25,7 +25,14 @@ from ldp_client.protocol.domain import Attributes, Categories, Integers
 from ldp_client.testing import FakeCollector, ManualClock
 from ldp_client.view import user_view
 from ldp_client.view.content import Sight
-from ldp_client.volunteering.records import VolunteerRecord, open_record, record_name, seal_record, volunteer_bytes
+from ldp_client.volunteering.records import (
+    VolunteerRecord,
+    read_record,
+    record_name,
+    seal_record,
+    unsealed,
+    volunteer_bytes,
+)
 from tests.client.conftest import NOW, make
 
 SECRET = X25519PrivateKey.generate()
@@ -33,6 +40,11 @@ CURATOR = SECRET.public_key().public_bytes_raw()
 WORDS = "The staff of the survey may read my answer. They publish noisy counts about it."
 LIMITS = {"max_epsilon": "1", "budget": "2", "period": "30 days", "lifetime": "4"}
 POLICY = Policy(**LIMITS, curators=[CURATOR], volunteer_epsilon="2", volunteer_lifetime="3")
+
+
+def open_record(sealed, collection_id, domain, secret):
+    text = unsealed(sealed, collection_id, secret)
+    return None if text is None else read_record(text, domain)
 
 
 class Box(FakeCollector):

@@ -29,6 +29,7 @@ from simulator.crowd import simulate
 LOOKS = [*range(1, 21), *(int(20 * 1.4**k) for k in range(1, 15))]
 FEW = [10, pytest.param(200, marks=pytest.mark.slow)]
 """Runs: the long form looks at 200 of each kind."""
+ONE = np.array([1], np.uint64)
 TAIL = 0.025
 USERS = LOOKS[-1]
 
@@ -66,7 +67,7 @@ def binary(epsilon, share):
     indexes = np.where(np.arange(USERS) < share * USERS, 1, 2)
 
     def answer(oracle):
-        low, high = frequency_ends(oracle, oracle.estimate(np.array([1], np.uint64)), TAIL)
+        low, high = frequency_ends(oracle, ONE, oracle.estimate(ONE), TAIL)
         return low[0], high[0]
 
     return asked, indexes, answer, lambda users: np.count_nonzero(users == 1)

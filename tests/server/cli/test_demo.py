@@ -31,7 +31,7 @@ def servers(folder):
 
 
 def test_its_numbers():
-    ended = cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=220)
+    ended = cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=500)
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     assert set(found) == {"frequencies", "heavy_hitters"}
@@ -57,7 +57,7 @@ def test_its_sentences_and_its_pages_until_ctrl_c(tmp_path):
         for text in ("The truth lies inside", "The server received no word", "Each of 5,000 simulated users sent one"):
             assert text in out
         link = re.search(r"http://127\.0\.0\.1:\d+/enter\?key=\S+", out)[0]
-        with httpx.Client(follow_redirects=True, timeout=60) as browser:
+        with httpx.Client(follow_redirects=True, timeout=300) as browser:
             first = browser.get(link)
             pages = sorted(set(re.findall(r'href="(/c/[0-9a-f]{16})"', first.text)))
             assert (first.status_code, len(pages)) == (200, 4)
@@ -67,7 +67,7 @@ def test_its_sentences_and_its_pages_until_ctrl_c(tmp_path):
             with_truth = browser.get(f"{listed.url}/top?truth=1").text
             assert "<th" in with_truth and "the truth, which only a demo knows" in with_truth
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     assert process.returncode == 0
     assert "Traceback" not in (tmp_path / "errors").read_text()
     wait_until(lambda: not servers(tmp_path))
@@ -102,7 +102,7 @@ def test_ctrl_c_ends_it_and_its_server(tmp_path):
         wait_until(lambda: servers(tmp_path))
         time.sleep(0.5)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "Traceback" not in errors
     wait_until(lambda: not servers(tmp_path))

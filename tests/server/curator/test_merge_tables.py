@@ -9,7 +9,7 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.bounded_number import design
-from ldp_client.mechanisms.sampled_table import parameters_of
+from ldp_client.mechanisms.records.sampled_table import parameters_of
 from ldp_client.protocol.domain import Categories, Field, FieldItems, Integers, Record, YesNo
 from ldp_server.analyst import average_with_volunteers, with_volunteers
 from ldp_server.answers.merging.averages import CohortAverage, merged_average
@@ -144,7 +144,9 @@ def asked(tmp_path_factory):
     indexes = plan + 3 * dark
     tables = [(0b01, 1, 0, 0), (0b10, 1, 0, 0), (0b11, 1, 0, 0)]
     window = {"opens": 0, "closes": 1 << 33}
-    records = Collection.create("Plan?", RECORD, "sampled-table", "1", parameters=parameters_of(tables), **window)
+    records = Collection.create(
+        "StrategyPlan?", RECORD, "sampled-table", "1", parameters=parameters_of(tables), **window
+    )
     numbers = Collection.create("How many?", Integers(0, 10), "bounded-number", "1", parameters=design("1"), **window)
     create_data_set(folder / "home", "panel", DataSetBudget("pure", Fraction(8)), NOW)
     columns = {

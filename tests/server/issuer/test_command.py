@@ -33,7 +33,7 @@ class Process:
 
     def end(self, number):
         self._process.send_signal(number)
-        _, errors = self._process.communicate(timeout=120)
+        _, errors = self._process.communicate(timeout=300)
         return self._process.returncode, errors
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.sampled_table import parameters_of
+from ldp_client.mechanisms.records.sampled_table import parameters_of
 from ldp_client.protocol.domain import Field, Record, YesNo
 from ldp_server.arrays.packing import pack
 from ldp_server.learning.queries import AnyOf, Cohorts, TableQueries, UsedUp, users_for_queries

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.sampled_table import parameters_of
+from ldp_client.mechanisms.records.sampled_table import parameters_of
 from ldp_client.protocol.domain import Categories, Field, Record, YesNo
 from ldp_server.fairness.gaps import gaps_answer
 from ldp_server.learning.shares import CellTotals, difference

@@ -10,7 +10,7 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.randomized_response import Response
-from ldp_client.mechanisms.sampled_table import Form
+from ldp_client.mechanisms.records.sampled_table import Form
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles.records.sources import AskedTable

@@ -165,7 +165,7 @@ def test_a_relay_from_start_to_ctrl_c_over_tls(config, collection, collector):
         with grpc.secure_channel(f"localhost:{port}", credentials) as channel:
             stub = relay_pb2_grpc.RelayStub(channel)
             for tag in range(7):
-                taken(stub.Submit(request(collection, unit(collection, tag)), timeout=60))
+                taken(stub.Submit(request(collection, unit(collection, tag)), timeout=300))
             wait_until(lambda: sum(len(part) for part in collector.units(collection)) >= 5)
         assert "relay" in collector.seen_of_callers[0]  # the certificate that it shows
         said = invoked("status", "--config", str(config), "--json")
@@ -174,10 +174,10 @@ def test_a_relay_from_start_to_ctrl_c_over_tls(config, collection, collector):
         checked = invoked("check", "--config", str(config))
         assert (checked.exit_code, "WRONG" in checked.output) == (0, False)
         assert "its list has 1 collections" in checked.output
-        page = urllib.request.urlopen(f"http://127.0.0.1:{port_of(config)}/metrics", timeout=60).read().decode()
+        page = urllib.request.urlopen(f"http://127.0.0.1:{port_of(config)}/metrics", timeout=300).read().decode()
         assert "hearsay_relay_held_bytes" in page
         assert "process_resident_memory_bytes" in page
-        assert urllib.request.urlopen(f"http://127.0.0.1:{port_of(config)}/healthz", timeout=60).status == 200
+        assert urllib.request.urlopen(f"http://127.0.0.1:{port_of(config)}/healthz", timeout=300).status == 200
         relay.process.send_signal(signal.SIGINT)
         assert relay.process.wait(60) == 0
     log = config.with_suffix(".log").read_text()

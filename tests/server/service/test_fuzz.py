@@ -62,7 +62,7 @@ submits = st.builds(
 
 def call(server, path, data, *, auth=False):
     metadata = server.auth if auth else None
-    return server.open_channel.unary_unary(path)(data, metadata=metadata, timeout=60)
+    return server.open_channel.unary_unary(path)(data, metadata=metadata, timeout=300)
 
 
 @FUZZ
@@ -77,7 +77,7 @@ def test_bytes_to_the_collector(server, method, data):
 @FUZZ
 @given(st.lists(submits, max_size=12))
 def test_messages_in_a_stream(server, requests):
-    answers = list(collector_pb2_grpc.CollectorStub(server.open_channel).SubmitStream(iter(requests), timeout=60))
+    answers = list(collector_pb2_grpc.CollectorStub(server.open_channel).SubmitStream(iter(requests), timeout=300))
     assert len(answers) == len(requests)
     for request, answer in zip(requests, answers, strict=True):
         assert answer.batch_id == request.batch_id[:64]
@@ -90,7 +90,7 @@ def test_bytes_in_a_stream(server, pieces):
     call = server.open_channel.stream_stream("/ldp.v1.Collector/SubmitStream")
     good = batch(COLLECTION).SerializeToString()
     try:
-        for answer in call(iter([good, *pieces]), timeout=60):
+        for answer in call(iter([good, *pieces]), timeout=300):
             collector_pb2.SubmitResponse.FromString(answer)
     except grpc.RpcError as error:
         assert error.code() in TYPED
@@ -105,7 +105,7 @@ def test_bytes_to_the_analyst(server, method, data, auth):
     try:
         if method in {"HeavyHitters", "Export"}:
             metadata = server.auth if auth else None
-            list(server.open_channel.unary_stream(f"/ldp.v1.Analyst/{method}")(data, metadata=metadata, timeout=60))
+            list(server.open_channel.unary_stream(f"/ldp.v1.Analyst/{method}")(data, metadata=metadata, timeout=300))
         else:
             call(server, f"/ldp.v1.Analyst/{method}", data, auth=auth)
     except grpc.RpcError as error:
@@ -139,7 +139,7 @@ questions = st.builds(
 @given(questions)
 def test_questions_to_the_analyst(server, question):
     try:
-        found = analyst_pb2_grpc.AnalystStub(server.open_channel).Estimate(question, metadata=server.auth, timeout=60)
+        found = analyst_pb2_grpc.AnalystStub(server.open_channel).Estimate(question, metadata=server.auth, timeout=300)
         assert len(found.estimates) == len(found.lows) == len(found.highs)
     except grpc.RpcError as error:
         assert error.code() in TYPED
@@ -174,7 +174,7 @@ def test_specs_to_the_analyst(server, spec, admission, per_token):
 def test_metadata_to_the_analyst(server, metadata):
     with pytest.raises(grpc.RpcError) as refused:
         server.open_channel.unary_unary("/ldp.v1.Analyst/ServerStatus")(
-            b"", metadata=tuple(metadata.items()), timeout=60
+            b"", metadata=tuple(metadata.items()), timeout=300
         )
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 

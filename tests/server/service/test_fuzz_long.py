@@ -85,16 +85,16 @@ def attack(server, messages, seed):
                 if path == "/ldp.v1.Collector/SubmitStream":
                     sound = SOUND["/ldp.v1.Collector/Submit"]
                     pieces = [damaged(coins, coins.choice(sound)) for _ in range(IN_A_STREAM)]
-                    for _ in channel.stream_stream(path)(iter(pieces), timeout=120):
+                    for _ in channel.stream_stream(path)(iter(pieces), timeout=300):
                         sent += 1  # what comes after a message that cannot be parsed is not read
                     continue
                 data = damaged(coins, coins.choice(SOUND[path]))
                 metadata = server.auth if "Analyst" in path and coins.random() < 0.9 else None
                 sent += 1
                 if path in STREAMS:
-                    list(channel.unary_stream(path)(data, metadata=metadata, timeout=120))
+                    list(channel.unary_stream(path)(data, metadata=metadata, timeout=300))
                 else:
-                    channel.unary_unary(path)(data, metadata=metadata, timeout=120)
+                    channel.unary_unary(path)(data, metadata=metadata, timeout=300)
             except grpc.RpcError as error:
                 if error.code() not in ALLOWED:
                     wrong.append((path, error.code(), error.details()))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from ldp_client.protocol.v1 import collector_pb2
 from ldp_server.config import Config
@@ -33,8 +34,6 @@ async def test_specs_are_fetched_by_id_and_listed(tmp_path):
 
 
 async def test_health_speaks_for_both_services(tmp_path):
-    from grpc_health.v1 import health_pb2, health_pb2_grpc
-
     async with live(tmp_path / "d") as server:
         health = health_pb2_grpc.HealthStub(server.channel)
         for service in ("", "ldp.v1.Collector", "ldp.v1.Analyst"):
@@ -81,6 +80,30 @@ async def test_reflection_describes_both_services(tmp_path):
             response_deserializer=response.FromString,
         )
         assert (await call(request())).ids == collection.id
+
+
+async def test_a_watch_of_health_does_not_keep_a_server_that_drains(tmp_path):
+    """It is told NOT_SERVING and ends. Else the server would wait for it as long as calls under way may take."""
+    status = health_pb2.HealthCheckResponse
+    async with live(tmp_path / "d") as server:
+        health = health_pb2_grpc.HealthStub(server.channel)
+        known = health.Watch(health_pb2.HealthCheckRequest())
+        unknown = health.Watch(health_pb2.HealthCheckRequest(service="no.such.Service"))
+        here, nowhere = aiter(known), aiter(unknown)
+        assert (await anext(here)).status == status.SERVING
+        assert (await anext(nowhere)).status == status.SERVICE_UNKNOWN
+        stopping = asyncio.create_task(server.server.stop(grace=3600))
+        assert [one.status async for one in _until_it_ends(here)] == [status.NOT_SERVING]
+        assert [one.status async for one in _until_it_ends(nowhere)] == []
+        await asyncio.wait_for(stopping, 60)
+
+
+async def _until_it_ends(answers):
+    try:
+        async for one in answers:
+            yield one
+    except grpc.aio.AioRpcError as error:
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
 
 
 async def test_health_over_http_is_served_beside_the_metrics(tmp_path):

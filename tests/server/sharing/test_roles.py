@@ -14,7 +14,7 @@ from ldp_server.oracles import oracle_for
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.service.sharing import ANSWER, COLLECT, UPKEEP
 from ldp_server.store import blocks
-from ldp_server.store.engines import open_store
+from ldp_server.store.engines import addresses_of, open_store
 from tests.server.helpers import batch, live, make_collection, reason, send, taken, until
 from tests.server.sharing.helpers import shared
 
@@ -150,7 +150,8 @@ async def test_parts_need_a_store_that_is_shared(role, tmp_path):
 
 def test_the_configuration_of_the_operators_page_is_read(tmp_path):
     page = (Path(__file__).parents[3] / "docs" / "scale-out.md").read_text("utf-8")
-    text, standby = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    text, several, standby = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert len(addresses_of(parse_config(several, tmp_path).store)) == 2
     assert "db1.example.org,db2.example.org" in parse_config(standby, Path("config.toml")).store
     config = parse_config(text, tmp_path)
     assert config.store.startswith("postgresql://")

@@ -30,7 +30,16 @@ def test_postgresql_adds_nothing_either():
     from ldp_server.store.postgres.reader import PostgresReader
 
     assert methods(PostgresReader) == methods(LogReader)
-    assert methods(PostgresLog) == methods(ReportLog)
+    assert methods(PostgresLog) == methods(ReportLog) | {"transaction"}  # for a store of several of them
+
+
+def test_a_store_of_several_databases_adds_which_one_has_what():
+    pytest.importorskip("psycopg")
+    from ldp_server.store.sharded.log import ShardedLog
+    from ldp_server.store.sharded.reader import ShardedReader
+
+    assert methods(ShardedReader) == methods(LogReader) | {"shards_of"}
+    assert methods(ShardedLog) == methods(ReportLog) | {"shards_of"}
 
 
 def methods(kind):

@@ -17,6 +17,7 @@ from ldp_server.cli.main import run
 from ldp_server.config import CollectorConfig, Config
 from ldp_server.curator.engine import create_data_set
 from ldp_server.curator.ledger import CuratorLedger
+from ldp_server.curator.openers import KeyHolder
 from ldp_server.curator.prices import DataSetBudget
 from ldp_server.curator.vault import ANSWER, opened
 from ldp_server.sealing.keys import load_keys, new_key
@@ -158,11 +159,15 @@ async def test_what_the_server_refuses(tmp_path, keys):
 PURE = DataSetBudget("pure", Fraction(1))
 
 
+def opening(data, collection, keys, budget=PURE):
+    return opened(data, collection, KeyHolder.of_files(keys), budget, b"", NOW)
+
+
 def test_a_release_that_fails_uses_nothing(tmp_path, keys):
     collection = make_collection()
     kept = KeptRecords(tmp_path / "volunteers.db")
     kept.give(collection.id, b"n" * 32, b"s" * 100, NOW)
-    with pytest.raises(InvalidSpec, match="1 cannot be opened"), opened(tmp_path, collection, keys, PURE, b"", NOW):
+    with pytest.raises(InvalidSpec, match="1 cannot be opened"), opening(tmp_path, collection, keys):
         pass
     assert kept.fresh(collection.id) == [b"n" * 32]
     assert kept.withdraw(collection.id, b"n" * 32)
@@ -173,39 +178,27 @@ def test_keys_that_others_can_read_are_refused(tmp_path):
     new_key(tmp_path / "keys", 90 * 86_400, NOW)
     (file,) = (tmp_path / "keys").iterdir()
     file.chmod(0o644)
-    with (
-        pytest.raises(InvalidSpec, match="chmod 600"),
-        opened(tmp_path, make_collection(), tmp_path / "keys", PURE, b"", 0),
-    ):
+    with pytest.raises(InvalidSpec, match="chmod 600"), opening(tmp_path, make_collection(), tmp_path / "keys"):
         pass
 
 
 def test_what_is_missing_is_named(tmp_path, keys):
     collection = make_collection()
-    with (
-        pytest.raises(InvalidSpec, match="no volunteer's record was given"),
-        opened(tmp_path, collection, keys, PURE, b"", NOW),
-    ):
+    with pytest.raises(InvalidSpec, match="no volunteer's record was given"), opening(tmp_path, collection, keys):
         pass
     (tmp_path / "none").mkdir()
-    with (
-        pytest.raises(InvalidSpec, match="holds no key"),
-        opened(tmp_path, collection, tmp_path / "none", PURE, b"", NOW),
-    ):
+    with pytest.raises(InvalidSpec, match="holds no key"), opening(tmp_path, collection, tmp_path / "none"):
         pass
     rho = DataSetBudget("zcdp", Fraction(1))
-    with pytest.raises(InvalidSpec, match="budget of --epsilon"), opened(tmp_path, collection, keys, rho, b"", NOW):
+    with pytest.raises(InvalidSpec, match="budget of --epsilon"), opening(tmp_path, collection, keys, rho):
         pass
     many = Collection.create(
         "Which?", Attributes(("a", "b")), "randomized-response", "1", parameters={}, opens=0, closes=1 << 33
     )
-    with (
-        pytest.raises(InvalidSpec, match="attributes domain are not released"),
-        opened(tmp_path, many, keys, PURE, b"", NOW),
-    ):
+    with pytest.raises(InvalidSpec, match="attributes domain are not released"), opening(tmp_path, many, keys):
         pass
     (tmp_path / "volunteers.db").write_bytes(b"x" * 4096)
-    with pytest.raises(StorageError), opened(tmp_path, collection, keys, PURE, b"", NOW):
+    with pytest.raises(StorageError), opening(tmp_path, collection, keys):
         pass
 
 

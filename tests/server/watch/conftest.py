@@ -22,7 +22,7 @@ class Watched(ServerProcess):
 
     def scrape(self):
         """The families of metrics, by name."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=60) as page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=300) as page:
             return {family.name: family for family in text_string_to_metric_families(page.read().decode())}
 
 

@@ -37,7 +37,7 @@ def promtool(*arguments, **options):
     if program is None:
         assert not os.environ.get("REQUIRE_PROMTOOL"), "promtool is missing: install Debian's package prometheus"
         pytest.skip("promtool is not installed (Debian's package prometheus)")
-    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=100, check=False, **options)
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, check=False, **options)
 
 
 def test_promtool_accepts_the_rules(tmp_path):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
 from contextlib import asynccontextmanager
+from fractions import Fraction
 from html import unescape
 from types import SimpleNamespace
 
@@ -16,11 +18,20 @@ import pytest
 from ldp_client.collection import Collection, Schedule
 from ldp_client.protocol.domain import Attributes, Categories
 from ldp_server.analyst import Analyst
+from ldp_server.curator.engine import KEY_FILE, ReleaseRequest, create_data_set, release
+from ldp_server.curator.noise import ExactDraws
+from ldp_server.curator.people import PeopleFile
+from ldp_server.curator.prices import DataSetBudget
+from ldp_server.curator.releases.histogram import LaplaceHistogram
+from ldp_server.curator.releases.stability import StabilityHistogram
+from ldp_server.curator.workloads.average import LaplaceAverage
+from ldp_server.curator.workloads.tables import LaplaceTables
+from ldp_server.curator.workloads.universe import Workload
 from ldp_server.store import AccessFile
 from ldp_server.web import Site, WebSettings
 from ldp_server.web.app import application
 from tests.server.analyst.conftest import deliver
-from tests.server.helpers import ServerProcess
+from tests.server.helpers import NOW, ServerProcess
 from tests.server.test_every_door import ANSWERS, example
 
 HERE = "http://127.0.0.1:7980"
@@ -127,6 +138,9 @@ def scheduled(world):
         "hierarchy": again("hierarchy", "Which number each day?"),
         "bounded-number": again("bounded-number", "How many each day?"),
         "composed-response": again("composed-response", "Which each day?"),
+        "sampled-table": again("sampled-table", "Which table each day?"),
+        "averaged-table": again("averaged-table", "Which average each day?"),
+        "sampled-grid": again("sampled-grid", "Where each day?"),
         "large": again("prefix-tree", "Which word each day?"),
         "nothing": daily("Nothing each day?", Categories(("a", "b")), "randomized-response"),
     }
@@ -137,6 +151,44 @@ def scheduled(world):
             held = np.arange(users) % (2 if place == 3 else size)  # the last day is another one
             deliver(world.server, collection, held, seed=place, period=period)
     return SimpleNamespace(made=made, periods=periods, which=lambda name: made[name].id.hex()[:16])
+
+
+VOLUNTEERS = 600
+
+
+@pytest.fixture(scope="package")
+def curator(world, tmp_path_factory):
+    """Releases about four questions, by name: volunteers are like everybody else, but for `unlike`."""
+    base = tmp_path_factory.mktemp("curator")
+    create_data_set(base / "home", "panel", DataSetBudget("pure", Fraction(100), Fraction(1, 10)), NOW)
+    names = world.collections["linear-hash"].domain.names
+    alike = [[*names, None][k % 5] for k in range(VOLUNTEERS)]
+    record = world.collections["sampled-table"].domain
+    table = LaplaceTables(Workload(record, (record.names,)), Fraction(4))
+    fields = {"a": ["yes", "no"] * (VOLUNTEERS // 2), "b": [["red", "green", None][k % 3] for k in range(VOLUNTEERS)]}
+    made = {
+        "linear-hash": (LaplaceHistogram(names, Fraction(4)), {"answer": alike}),
+        "unlike": (LaplaceHistogram(names, Fraction(4)), {"answer": ["a"] * VOLUNTEERS}),
+        "hostile": (LaplaceHistogram(HOSTILE, Fraction(4)), {"answer": [HOSTILE[k % 11] for k in range(VOLUNTEERS)]}),
+        "sampled-table": (table, fields),
+        "bounded-number": (LaplaceAverage(0, 9, Fraction(4)), {"answer": [str(k % 10) for k in range(VOLUNTEERS)]}),
+        "items": (StabilityHistogram(Fraction(4), Fraction(1, 1000)), {"answer": alike}),
+    }
+    asked = {"unlike": "linear-hash", "items": "linear-hash"}
+    signed = {}
+    for number, (name, (mechanism, columns)) in enumerate(made.items()):
+        first, *more = columns
+        which = world.collections[asked.get(name, name)].id
+        request = ReleaseRequest("panel", first, mechanism, more=tuple(more), collection=which)
+        data = PeopleFile(VOLUNTEERS, columns, bytes([number]) * 32)
+        signed[name] = release(base / "home", request, data, ExactDraws(), NOW + number, "opendp")
+    return SimpleNamespace(key=base / "home" / f"{KEY_FILE}.pub", signed=signed)
+
+
+def put(folder, curator, *names):
+    """Put releases of the curator into a folder."""
+    for name in names:
+        (folder / f"{name}.json").write_text(json.dumps(curator.signed[name].as_dict()))
 
 
 def site_for(server: ServerProcess, **settings) -> Site:
@@ -158,7 +210,7 @@ class Browser:
     def __init__(self, site: Site, base: str = HERE, address: str = "127.0.0.1", **more) -> None:
         self.site = site
         transport = httpx.ASGITransport(application(site), client=(address, 50_000))
-        self.http = httpx.AsyncClient(transport=transport, base_url=base, timeout=120, **more)
+        self.http = httpx.AsyncClient(transport=transport, base_url=base, timeout=300, **more)
 
     async def get(self, path: str, **more) -> httpx.Response:
         return await self.http.get(path, **more)

@@ -29,7 +29,7 @@ from ldp_client.view import LocalPage
 from ldp_server.released import write_released
 from tests.server.analyst.conftest import deliver
 from tests.server.helpers import ROOT, wait_until
-from tests.server.web.conftest import weeks_in_part
+from tests.server.web.conftest import put, weeks_in_part
 from tests.server.web.process import PagesProcess, held_search
 
 pytestmark = pytest.mark.long  # tests/server/web has every page without a browser
@@ -53,8 +53,12 @@ def missing(what):
 
 
 @pytest.fixture(scope="module")
-def pages(world, tmp_path_factory):
-    with PagesProcess(world.server.data, log=tmp_path_factory.mktemp("pages") / "log") as pages:
+def pages(world, curator, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "releases").mkdir()
+    put(folder / "releases", curator, "linear-hash", "unlike", "sampled-table")
+    options = (f"--curator-releases={folder / 'releases'}", f"--curator-key={curator.key}")
+    with PagesProcess(world.server.data, *options, log=folder / "log") as pages:
         yield pages
 
 
@@ -127,6 +131,8 @@ def every_page(world, scheduled):
         "composed-response": ("attributes", "pairs"),
         "prefix-tree": ("hitters",),
         "empty": ("top",),
+        "linear-hash": ("volunteers", "volunteers?release=1"),
+        "sampled-table": ("volunteers",),
     }
     addresses = [
         "/",
@@ -180,7 +186,7 @@ def overflow(chrome):
     return chrome.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
-DISTINCT = 12
+DISTINCT = 13
 """How many pages axe-core reads by default: one of each template and kind of chart. The long form reads all, twice."""
 
 
@@ -188,7 +194,7 @@ def distinct(world, scheduled):
     """One page of each template, and one of each kind of chart."""
     views = {"hostile": ("top?threshold=260", "every"), "hierarchy": ("histogram",), "composed-response": ("pairs",)}
     found = [f"/c/{world.which(name)}/{view}" for name, some in views.items() for view in some]
-    found += [f"/c/{world.which('tree-sketch')}/hitters"]
+    found += [f"/c/{world.which('tree-sketch')}/hitters", f"/c/{world.which('linear-hash')}/volunteers"]
     found += [f"/c/{scheduled.which('frequency')}/{view}" for view in ("trend", "compare")]
     return ["/", "/plan", "/server", "/new", "/nonsense", *found]
 
@@ -239,7 +245,7 @@ def test_dark_zoomed_and_printed(signed_in, pages, world, scheduled, media, dark
     chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
     resize(chrome, *size)
     some = [f"/c/{world.which('hostile')}/top?threshold=260", f"/c/{scheduled.which('frequency')}/trend"]
-    for address in every_page(world, scheduled)[-17:] if long else some:
+    for address in every_page(world, scheduled)[-20:] if long else some:
         chrome.get(pages.address + address)
         assert overflow(chrome) <= 0, address
         assert violations(chrome) == [], address

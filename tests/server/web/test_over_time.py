@@ -41,6 +41,9 @@ KINDS = {
     "hierarchy": ("quantiles", "ranges", "items"),
     "bounded-number": ("average",),
     "composed-response": ("attributes", "items"),
+    "sampled-table": ("fields",),
+    "averaged-table": ("averages",),
+    "sampled-grid": ("areas",),
 }
 
 
@@ -49,6 +52,8 @@ def given(scheduled, name, kind):
     domain = scheduled.made[name].domain
     if name == "frequency":
         return {"items": "tea\n&amp;"}
+    if kind in ("fields", "areas"):
+        return {"fields": "b", "where": "a = yes"} if kind == "fields" else {"areas": "1:2,4:7 0:6,3:3"}
     if kind == "attributes":
         return {"items": "\n".join(domain.names[:2])}
     return {"items": "\n".join(item_text(domain.item(place)) for place in (1, 2))} if kind == "items" else {}
@@ -65,13 +70,18 @@ ASKED = [
 
 def asked_of(scheduled, name, kind, page):
     """What is asked in Python where a form has `given`; the ranges are those that the page proposes."""
+    if kind == "fields":
+        return {"fields": ("b",), "where": {"a": [True]}}
     if kind != "ranges":
         texts = given(scheduled, name, kind).get("items", "").split("\n")
-        return {"quantiles": (0.25, 0.5, 0.75), "average": True}.get(kind, texts)
+        areas = (((1, 2), (4, 7)), ((0, 6), (3, 3)))
+        return {
+            kind: {"quantiles": (0.25, 0.5, 0.75), "average": True, "averages": True, "areas": areas}.get(kind, texts)
+        }
     cuts = re.search(r'name="between"[^>]*value="([^"]*)"', page.text)[1].split()
     values, domain = [tuple(map(int, cut.split(":"))) for cut in cuts], scheduled.made[name].domain
     assert (values[0][0], values[-1][1]) == (domain.lowest, domain.highest)
-    return values
+    return {kind: values}
 
 
 @pytest.mark.parametrize(("view", "name", "kind"), ASKED)
@@ -87,7 +97,7 @@ async def test_charts_tables_and_files_have_the_numbers_of_the_analyst(world, sc
             files[form] = await browser.post(f"/c/{which}/data/over-time/{view}.{form}", fields)
             assert files[form].status_code == 200, files[form].text
     with world.server.analyst() as analyst:
-        asked = {kind: asked_of(scheduled, name, kind, page), "confidence": 0.9, "together": True}
+        asked = {**asked_of(scheduled, name, kind, page), "confidence": 0.9, "together": True}
         if view == "trend":
             answer = analyst.trend(which, **asked)
         else:

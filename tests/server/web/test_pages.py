@@ -32,7 +32,7 @@ from tests.server.web.conftest import HOSTILE, USERS, browsing, site_for
 QUESTION_OF = {
     "top": "top", "hitters": "heavy hitters", "average": "average", "histogram": "histogram",
     "quantiles": "quantiles", "ranges": "ranges", "attributes": "attributes", "pairs": "pairs",
-    "every": "every item", "given": "given", "fields": "fields", "gaps": "gaps",
+    "every": "every item", "given": "given", "fields": "fields", "gaps": "gaps", "rules": "rules", "line": "line",
     "averages": "averages", "map": "map", "areas": "areas",
 }  # fmt: skip
 """The question of tests/server/test_every_door.py that a view asks. `table` there is `every` here."""
@@ -90,8 +90,12 @@ def marks(chart):
     return [tuple(float(mark[f"data-{name}"]) for name in ("estimate", "low", "high")) for mark in found]
 
 
-def numbers(rows):
-    return [(float(row["estimate"]), float(row["low"]), float(row["high"])) for row in rows]
+SHOWN = {"gaps": "{:.1%}", "rules": "{:.1%}", "line": "{:.4g}"}
+"""How an estimate is written in the table of a view, if it is no number of users."""
+
+
+def numbers(rows, names=("estimate", "low", "high")):
+    return [tuple(float(row[name]) for name in names) for row in rows]
 
 
 async def answered(browser, world, name, view):
@@ -114,15 +118,17 @@ async def until_done(browser, which):
         await asyncio.sleep(0.1)
 
 
-ELSEWHERE = {"table", "slice", "count", "rules", "line"}
-"""What the pages do not ask: a whole table is a view of items; slices, counts, rules and lines of records."""
+ELSEWHERE = {"table"}
+"""What the pages do not ask: a whole table is a view of items."""
+SLICED = {"slice", "count"}
+"""What the view of tables of fields asks too, with the values of a slice."""
 NAMED = "heavy hitters of a dictionary"
 """What the view of popular items asks too, where `takes_dictionary`."""
 
 
 def test_every_view_is_a_question_of_the_table():
     assert set(QUESTION_OF) == set(VIEWS)
-    assert set(QUESTION_OF.values()) | ELSEWHERE | {NAMED} == set().union(*ANSWERS.values())
+    assert set(QUESTION_OF.values()) | ELSEWHERE | SLICED | {NAMED} == set().union(*ANSWERS.values())
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -130,6 +136,7 @@ async def test_a_collection_has_the_views_that_its_mechanism_answers(world, name
     with world.server.analyst() as analyst:
         summary = analyst.show(world.collections[name])
     asked = {QUESTION_OF[view] for view in offered(summary)} | ({NAMED} if takes_dictionary(summary) else set())
+    asked |= SLICED if "fields" in asked else set()
     assert asked == ANSWERS[name] - ELSEWHERE
 
 
@@ -142,12 +149,66 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
             for view in offered(summary):
                 found = await answered(browser, world, name, view)
                 assert found.status_code == 200, found.text
-                items = () if view == "hitters" else (written(an_item(world.collections[name])),)
+                items = (written(an_item(world.collections[name])),) if view == "given" else ()
                 options = ViewOptions(items=items, between=((1, 2), (0, 3)))
                 options = fitting(options, world.collections[name], view)
                 asked = VIEWS[view].ask(analyst, summary.info.id.hex(), options)
                 assert found.json() == json.loads(dump(to_json(asked))), view
                 await check_page(browser, world.which(name), view, found.json(), options)
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if "slice" in ANSWERS[name]])
+async def test_a_slice_comes_by_post_and_stands_in_no_address_and_no_log(world, name, caplog):
+    """A table of a slice, and how many users it has: the analyst's numbers, a chart, files; words for the shell."""
+    caplog.set_level("INFO")
+    collection, which = world.collections[name], world.which(name)
+    where, lines = {"a": [True], "b": ["red", None]}, "a = yes\r\nb = red\r\n\r\nb = none\r\n"
+    async with browsing(world) as browser:
+        for fields, slices, text in ((("b",), {"a": [True]}, "a = yes"), ((), where, lines)):
+            sent = {"fields": ",".join(fields), "where": text, "threshold": "100"}
+            page = await browser.post(f"/c/{which}/fields", sent)
+            found = await browser.post(f"/c/{which}/data/fields.json", sent)
+            with world.server.analyst() as analyst:
+                asked = analyst.table(collection, fields, where=slices, together=True, threshold=100)
+            assert (page.status_code, found.json()) == (200, json.loads(dump(to_json(asked)))), page.text
+            parsed = Page(page.text)
+            assert f"Counted only: {'; '.join(asked.where)}." in "".join(parsed.texts)
+            assert [f"{round(row.estimate):,}" for row in asked.rows] == [
+                row[1] for row in parsed.rows[1 : 1 + len(asked.rows)]
+            ]
+            assert "--where FILE" in page.text and "where=where" in page.text
+            hidden = [one for one in parsed.all("textarea") if "hidden" in one]
+            assert {one["name"] for one in hidden} == {"items", "where"}
+            assert len(charts(page.text)) == 2
+        again = await browser.get(f"/c/{which}/fields?where=b+%3D+green&fields=b")
+        assert "Counted only" not in again.text and "b = green" not in again.text
+        for text, words in (
+            ("a", "FIELD = VALUE"), ("zzz = 1", "zzz"), ("b = blue", "outside the field"), ("a = 0..99999", "at most"),
+        ):  # fmt: skip
+            wrong = await browser.post(f"/c/{which}/fields", {"fields": "b", "where": text})
+            assert wrong.status_code in (400, 409) and words in wrong.text, wrong.text
+            assert "Traceback" not in wrong.text
+    assert "red" not in caplog.text and "red" not in world.server.log.read_text()
+
+
+@pytest.mark.parametrize("name", [name for name in ANSWERS if "rules" in ANSWERS[name]])
+async def test_rules_for_other_values_than_yes(world, name):
+    collection, which = world.collections[name], world.which(name)
+    sent = {"fields": "a", "label": "b", "items": "red"}
+    async with browsing(world) as browser:
+        page = await browser.post(f"/c/{which}/rules", sent)
+        found = await browser.post(f"/c/{which}/data/rules.json", sent)
+        wrong = await browser.get(f"/c/{which}/rules?fields=a&label=a")
+        line = await browser.get(f"/c/{which}/line?fields=b&label=a")
+    with world.server.analyst() as analyst:
+        asked = analyst.rules(collection, ("a",), "b", ("red",))
+    assert found.json() == json.loads(dump(to_json(asked)))
+    text = "".join(Page(page.text).texts)
+    assert f"Rules for: {asked.label}" in text and f"About {round(asked.counted):,} users" in text
+    assert [row[6] for row in Page(page.text).rows[1:]] == [row.verdict.value for row in asked.rows]
+    assert "--positive FILE" in page.text and "lines b = VALUE in FILE" in page.text
+    assert wrong.status_code == 409 and "tells another field" in wrong.text
+    assert line.status_code == 409 and "Traceback" not in line.text
 
 
 @pytest.mark.parametrize("name", [name for name in ANSWERS if NAMED in ANSWERS[name]])
@@ -225,7 +286,7 @@ async def check_page(browser, which, view, found, options):
             assert any(shown in cells and f"{round(row['users']):,}" in cells for cells in parsed.rows), row
     elif view != "every":
         for row in rows[:50]:
-            shown = f"{row['estimate']:.1%}" if view == "gaps" else f"{round(row['estimate']):,}"
+            shown = SHOWN.get(view, "{:,.0f}").format(row["estimate"])
             assert any(shown in cells for cells in parsed.rows), (view, row)
     if found.get("everything_else"):
         assert f"{round(found['everything_else']['estimate']):,}" in parsed.rows[-1]
@@ -233,7 +294,8 @@ async def check_page(browser, which, view, found, options):
     if drawn:
         assert len(drawn) == 2, "one for screens, one for phones"
         assert drawn[0] == drawn[1]
-        assert sorted(drawn[0]) == sorted(numbers(rows))
+        names = ("gain", "gain_low", "gain_high") if view == "rules" else ("estimate", "low", "high")
+        assert sorted(drawn[0]) == sorted(numbers(rows[1:] if view == "line" else rows, names))
     else:
         assert view in ("every", "quantiles") or not rows
 

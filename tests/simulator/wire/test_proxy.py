@@ -50,7 +50,7 @@ def way(request, network, tmp_path):
     opened = []
 
     def connect():
-        opened.append(socket.create_connection((host, int(port)), timeout=60))
+        opened.append(socket.create_connection((host, int(port)), timeout=300))
         return opened[-1]
 
     yield connect, name
@@ -121,7 +121,7 @@ def test_nobody_at_the_other_end(network):
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         where = f"127.0.0.1:{nobody.getsockname()[1]}"
     host, port = network.open("to nobody", where).split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as end, contextlib.suppress(ConnectionError):
+    with socket.create_connection((host, int(port)), timeout=300) as end, contextlib.suppress(ConnectionError):
         assert end.recv(10) == b""
 
 

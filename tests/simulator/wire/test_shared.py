@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from simulator.shapes import FaultSeen
 from simulator.wire import disturbing
 from simulator.wire.deployment import PRIVATE, SharedStore, destination, through
 from simulator.wire.disturbing import Disturbances
+from simulator.wire.ending import ended_by_sigterm
 from simulator.wire.faults import REPEATED, Faults
 from simulator.wire.senders import SenderTask, Slice
 from tests.server.postgres import require_programs
@@ -285,7 +287,9 @@ def readable():
 
 
 @pytest.mark.long
-def test_ctrl_c_leaves_no_process(readable):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_ended_leaves_no_process(readable, number):
+    """Ctrl-C reaches all processes of the terminal, and SIGTERM the program alone."""
     require_programs()
     environment = {**os.environ, "TMPDIR": str(readable)}
     command = [sys.executable, "-m", "simulator.cli", "wire", "--users", "100000000", "--domain", "16", "--batch", "1",
@@ -294,12 +298,48 @@ def test_ctrl_c_leaves_no_process(readable):
     until = time.monotonic() + 120
     while not reports_there(readable) and time.monotonic() < until:
         time.sleep(0.1)
-    os.killpg(program.pid, signal.SIGINT)
-    _, said = program.communicate(timeout=120)
+    end = os.killpg if number == signal.SIGINT else os.kill
+    end(program.pid, number)
+    _, said = program.communicate(timeout=300)
     assert program.returncode == 130, said
     assert "Traceback" not in said
     assert not list(readable.glob("hearsay-*"))
     assert not [one for one in Path("/proc").iterdir() if one.name.isdigit() and names(one, str(readable))]
+
+
+def test_sigterm_in_the_block_is_ctrl_c_and_outside_what_it_was():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+    cleaned = []
+    with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)  # an impatient second one does not cut the cleaning short
+            cleaned.append("all of it")
+    assert cleaned == ["all of it"]
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ZeroDivisionError):
+        pool.submit(divide_in_the_block).result()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def divide_in_the_block():
+    with ended_by_sigterm():
+        raise ZeroDivisionError
+
+
+def test_a_process_forked_in_the_block_ends_at_once():
+    with ended_by_sigterm():
+        child = os.fork()
+        if not child:
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                os._exit(1)  # a KeyboardInterrupt would come here
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGTERM
 
 
 def reports_there(folder):

@@ -127,7 +127,7 @@ def test_what_has_no_exact_law_is_refused():
     found = weeks(collection, [[1, 2, 3]] * 2, 1)
     with pytest.raises(Unsupported, match="no exact law"):
         change(collection, found, ITEM)
-    with pytest.raises(InvalidSpec, match="items or attributes"):
+    with pytest.raises(InvalidSpec, match="items, attributes, cells and areas"):
         change(collection, found, TrendQuestion(average=True))
     with pytest.raises(TooFewReports, match="two periods"):
         change(question(), weeks(question(), [[1]], 1), ITEM)
@@ -170,11 +170,19 @@ def test_all_intervals_of_a_trend_hold_at_once(request):
 
 
 def test_a_question_is_one_kind_of_value():
-    for wrong in ({}, {"items": ("a",), "average": True}):
+    for wrong in (
+        {},
+        {"items": ("a",), "average": True},
+        {"fields": ("a",), "areas": (((0, 1), (0, 1)),)},
+        {"where": (("a", (True,)),), "averages": True},
+        {"cells": ({"a": True},)},
+        {"where": (("a", (True,)),), "cells": ({"a": True},)},
+    ):
         with pytest.raises(InvalidSpec, match="one of them"):
             TrendQuestion(**wrong)
     with pytest.raises(InvalidSpec, match="at most"):
-        TrendQuestion(quantiles=(0.5,) * 101)
+        TrendQuestion(quantiles=(0.5,) * 101).labels(question())
+    assert len(TrendQuestion(quantiles=(0.5,) * 100).labels(question())) == 100
     with pytest.raises(InvalidSpec, match="outside"):
         trend(question(), weeks(question(), [[1, 2]], 1), TrendQuestion(items=("zzz",)), count=1)
     with pytest.raises(Unsupported, match="not about attributes"):

@@ -13,7 +13,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.curator.draws import laplace_scale
 from ldp_server.curator.laws import laplace_half_width, laplace_law, laplace_tail
 from ldp_server.curator.noise import ExactDraws
-from ldp_server.curator.workloads.linear import CubeNoise, KNormCounts
+from ldp_server.curator.workloads.knorm.counts import KNormCounts
+from ldp_server.curator.workloads.knorm.cube import CubeNoise
 from ldp_server.curator.workloads.online import OnlineTables
 from ldp_server.curator.workloads.universe import Workload, pairs
 

@@ -15,7 +15,7 @@ from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.kinds import WorkloadWish, workload_mechanism
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
-from ldp_server.curator.workloads.universe import Workload, pairs
+from ldp_server.curator.workloads.universe import Workload, encoded, pairs
 
 BITS = Record((Field("a", YesNo(none_is_no=True)), Field("b", YesNo(none_is_no=True))))
 SINGLES = Workload(BITS, (("a",), ("b",)))
@@ -45,8 +45,7 @@ def test_a_table_counts_what_the_domain_of_records_counts():
 
 
 def test_columns_of_text_become_cells():
-    work = Workload(MIXED, pairs(MIXED))
-    found = work.encoded([["free", "paid", None, "gold"], ["0", "3", "9", None], ["yes", "no", None, "TRUE"]])
+    found = encoded(MIXED, [["free", "paid", None, "gold"], ["0", "3", "9", None], ["yes", "no", None, "TRUE"]])
     want = [{"plan": "free", "age": 0, "dark": True}, {"plan": "paid", "age": 3, "dark": False}, None, None]
     assert found == [MIXED.index(one) for one in want]
 

@@ -9,7 +9,7 @@ import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.averaged_table import AveragedTable, design
+from ldp_client.mechanisms.records.averaged_table import AveragedTable, design
 from ldp_client.protocol.domain import Field, Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.estimates import Coverage

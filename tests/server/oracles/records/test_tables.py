@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from ldp_client.collection import Collection
 from ldp_client.errors import ServerRefused
-from ldp_client.mechanisms.sampled_table import parameters_of
+from ldp_client.mechanisms.records.sampled_table import parameters_of
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_server.answers.estimates import top
 from ldp_server.answers.records import RecordTable

@@ -11,7 +11,7 @@ from ldp_server.config import Config
 from ldp_server.heavy_hitters import DECODERS
 from ldp_server.oracles import ORACLES, oracle_for
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle, NumbersOracle
-from ldp_server.oracles.sampled_table import SampledTableOracle
+from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.service import lifecycle
 from tests.examples import EXAMPLES
 from tests.server.helpers import live

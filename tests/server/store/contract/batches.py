@@ -6,6 +6,7 @@ import hashlib
 import os
 
 from ldp_server.store import Admission, NewCollection, Submission
+from ldp_server.store.sharded.routing import shard_of
 
 
 def add(log, kind="open", **fields):
@@ -13,15 +14,49 @@ def add(log, kind="open", **fields):
     return log.add(new._replace(**fields)).number
 
 
+class Draw:
+    """Draws ids of batches."""
+
+    shards, wanted = 1, 0
+
+    def __call__(self):
+        """One that goes to the database that is wanted."""
+        while True:
+            drawn = os.urandom(16)
+            if shard_of(drawn, self.shards) == self.wanted:
+                return drawn
+
+
+draw = Draw()
+
+
 def a_batch(number, payload=b"abc", batch_id=None, token=None, **fields):
     digest = hashlib.sha256(payload).digest()[:16]
-    return Submission(number, batch_id or os.urandom(16), digest, payload, token, **fields)
+    return Submission(number, batch_id or draw(), digest, payload, token, **fields)
+
+
+def parts(log, number):
+    """The numbers of the records of the same period, one for each database that has some of it."""
+    known = log.period(number)
+    collection, period = (number, 0) if known is None else (known.collection, known.period)
+    return [one.number for one in log.periods(collection) if one.period == period] or [number]
 
 
 def held(log, number, after=0):
-    return [batch for found in log.read_all(number, after) for batch in found]
+    """The batches of a period; of several databases, one after the other."""
+    numbers = [number] if after else parts(log, number)
+    return [batch for one in numbers for found in log.read_all(one, after) for batch in found]
+
+
+def finish(log, number):
+    for one in parts(log, number):
+        log.finish(one)
+
+
+def count(log, number):
+    return sum(log.count(one) for one in parts(log, number))
 
 
 def of(log, collection, period=0):
-    """The number of a period's record."""
+    """The number of a period's record; of several databases, of the first that has some of it."""
     return next(one.number for one in log.periods(collection) if one.period == period)

@@ -7,7 +7,8 @@ import pytest
 from ldp_client.errors import StorageError
 from ldp_server.store import Admission, AppendOutcome, Fold, NewCollection, fold_parts
 from ldp_server.store.errors import Corrupt
-from tests.server.store.contract.batches import a_batch, add, held, of
+from ldp_server.store.log import NUMBER_BITS
+from tests.server.store.contract.batches import a_batch, add, draw, held, of
 
 STORED, DUPLICATE, SEALED = AppendOutcome.STORED, AppendOutcome.DUPLICATE, AppendOutcome.SEALED
 OVER = AppendOutcome.PERIOD_OVER
@@ -19,6 +20,7 @@ def sweep(log):
 
 
 def fold(log, number, state=b"counts" * 100, generation=7):
+    """Fold one record of a period."""
     log.finish(number)
     for part in fold_parts(number, generation, state, 250):
         log.write_part(part)
@@ -46,7 +48,7 @@ def test_closing_and_deleting_keep_their_first_time_and_take_nothing_more(log):
     assert log.close_collection(number, 100).closed == 100
     assert log.close_collection(number, 200).closed == 100
     assert log.append([a_batch(number), batch]) == [SEALED, SEALED]
-    assert (log.last(number), len(held(log, number))) == (1, 1)
+    assert (log.last(of(log, number)), len(held(log, number))) == (1, 1)
     assert log.delete_collection(number, 300).deleted == 300
     assert log.delete_collection(number, 400).deleted == 300
     sweep(log)
@@ -86,9 +88,9 @@ def test_periods_have_numbers_of_their_own(log, reader):
     assert log.append([a_batch(number, period=day) for day in days]) == [STORED] * 4
     found = reader.periods(number)
     assert [one.period for one in found] == sorted(days)
-    assert found[0].number == number
+    assert found[0].number == number | found[0].shard << NUMBER_BITS
     assert len({one.number for one in found}) == 4
-    assert log.record(number).periods == 4
+    assert log.record(number).periods == sum(one.shard == 0 for one in found)
     assert all(reader.period(one.number) == one for one in found)
     assert {one.collection for one in found} == {number}
     reader.check_recent(number)
@@ -102,32 +104,34 @@ def test_old_periods_are_refused_from_a_day_on(log):
     assert log.append([a_batch(number, period=9), a_batch(number, period=10)]) == [OVER, STORED]
 
 
-def test_counts_take_the_place_of_reports(log, reader):
-    number = add(log)
-    batches = [a_batch(number, bytes([i])) for i in range(5)]
+def test_counts_take_the_place_of_reports(log, reader, one_database):
+    collection = add(log)
+    batches = [a_batch(collection, bytes([i])) for i in range(5)]
     log.append(batches)
+    number = of(log, collection)
     assert reader.folded_state(reader.period(number)) is None
     record = fold(log, number)
     assert (record.folded, record.folded_batches, record.folded_reports, record.generation) == (5, 5, 15, 7)
     assert reader.folded_state(record) == b"counts" * 100
     sweep(log)
     assert (held(log, number), log.last(number), log.count(number)) == ([], 5, 5)
-    assert log.append([batches[0], a_batch(number)]) == [SEALED, SEALED]
-    assert log.compact(number).compacted
+    assert log.append([batches[0], a_batch(collection)]) == [SEALED, SEALED]
+    assert log.compact(collection).compacted
     sweep(log)
     assert reader.folded_state(reader.period(number)) == b"counts" * 100
     assert log.append([batches[0]]) == [SEALED]
     log.check()
 
 
-def test_a_period_is_folded_and_the_others_go_on(log, reader):
+def test_a_period_is_folded_and_the_others_go_on(log, reader, one_database):
     number = add(log, "linkable-token")
-    log.append([a_batch(number, period=day, token=bytes([day]) * 16) for day in (1, 2)])
+    tokens = [draw(), draw()]
+    log.append([a_batch(number, period=day, token=tokens[day - 1]) for day in (1, 2)])
     old, young = of(log, number, 1), of(log, number, 2)
     fold(log, old)
     sweep(log)
     assert log.append([a_batch(number, period=1), a_batch(number, period=2)]) == [SEALED, STORED]
-    assert log.append([a_batch(number, period=2, token=b"\1" * 16)]) == [AppendOutcome.TOKEN_USED]
+    assert log.append([a_batch(number, period=2, token=tokens[0])]) == [AppendOutcome.TOKEN_USED]
     assert log.drop_period(old).dropped
     sweep(log)
     assert reader.folded_state(reader.period(old)) is None
@@ -138,15 +142,16 @@ def test_a_period_is_folded_and_the_others_go_on(log, reader):
         log.compact(number)
 
 
-def test_a_fold_of_what_has_changed_is_refused(log):
-    number = add(log)
-    log.append([a_batch(number)])
+def test_a_fold_of_what_has_changed_is_refused(log, one_database):
+    collection = add(log)
+    log.append([a_batch(collection)])
+    number = of(log, collection)
     log.finish(number)
     for part in fold_parts(number, 3, b"state"):
         log.write_part(part)
     with pytest.raises(StorageError, match="not all there"):
         log.fold(Fold(number, 3, 6, 1, 1, 1))
-    log.append([a_batch(number)])
+    log.append([a_batch(collection)])
     with pytest.raises(StorageError, match="changed while"):
         log.fold(Fold(number, 3, 5, 1, 1, 1))
     log.finish(number)
@@ -167,11 +172,12 @@ def test_an_empty_collection_is_compacted(log):
     assert log.append([a_batch(number)]) == [SEALED]
 
 
-def test_a_reader_in_the_middle_of_a_folded_period_ends(log):
-    number = add(log)
-    log.append([a_batch(number, os.urandom(40)) for _ in range(10)])
+def test_a_reader_in_the_middle_of_a_folded_period_ends(log, one_database):
+    collection = add(log)
+    log.append([a_batch(collection, os.urandom(40)) for _ in range(10)])
+    number = of(log, collection)
     log.finish(number)
-    log.append([a_batch(number, os.urandom(40)) for _ in range(10)])
+    log.append([a_batch(collection, os.urandom(40)) for _ in range(10)])
     log.finish(number)
     batches = log.read(number, 0, max_bytes=100)
     assert next(batches)
@@ -187,4 +193,4 @@ def test_numbers_beyond_the_last_block_are_damage(log):
     number = add(log)
     log.append([a_batch(number)])
     with pytest.raises(Corrupt):
-        log.recent(number, 5)
+        log.recent(of(log, number), 5)

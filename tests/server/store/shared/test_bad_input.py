@@ -10,6 +10,9 @@ import psycopg
 import pytest
 
 from ldp_client.errors import InvalidSpec, StorageError
+from ldp_server.config import Config
+from ldp_server.service.assemble import CollectionServer
+from ldp_server.service.sharing import ANSWER, COLLECT, UPKEEP
 from ldp_server.store import AppendOutcome
 from ldp_server.store.engines import open_store
 from ldp_server.store.errors import DiskFull, InUse, ReadOnly, WrongVersion
@@ -262,6 +265,32 @@ def test_a_user_without_rights_and_one_with_those_of_a_collector(address, store,
         refused(work, ReadOnly, "permission denied for table .*grant this user hearsay_collector or hearsay_keeper")
     collector.close()
     refused(lambda: of("collector").prepare(), StorageError, "must be owner|permission denied")
+
+
+async def test_too_few_rights_are_named_when_a_server_starts(address, store, tmp_path):
+    """Not when the first block is to be laid; and a right that is taken from a keeper is named alone."""
+    suffix = os.urandom(4).hex()
+    changed(address, f"CREATE ROLE collector_{suffix} LOGIN", f"GRANT hearsay_collector TO collector_{suffix}",
+            f"CREATE ROLE reader_{suffix} LOGIN", f"GRANT USAGE ON SCHEMA hearsay TO reader_{suffix}",
+            f"GRANT SELECT ON hearsay.version, hearsay.shard, hearsay.collections TO reader_{suffix}")  # fmt: skip
+
+    def server(user, role):
+        there = address.replace("//hearsay@", f"//{user}_{suffix}@")
+        return CollectionServer(Config(data=tmp_path / user, store=there), role=role)
+
+    for role in (UPKEEP, ANSWER):
+        with pytest.raises(ReadOnly, match=f"the user collector_{suffix} lacks EXECUTE on function hearsay.add_partit"):
+            await server("collector", role).start()
+    with pytest.raises(ReadOnly, match=f"reader_{suffix} lacks EXECUTE on function hearsay.append_1: grant it .*_coll"):
+        await server("reader", COLLECT).start()
+    store.require_rights(keeps=True)
+    changed(address, f"CREATE ROLE keeper_{suffix} LOGIN", f"GRANT hearsay_keeper TO keeper_{suffix}")
+    keeper = open_store(address.replace("//hearsay@", f"//keeper_{suffix}@"), tmp_path)
+    keeper.require_rights(keeps=True)
+    changed(address, "REVOKE DELETE ON hearsay.segments FROM hearsay_keeper")
+    refused(lambda: keeper.require_rights(keeps=True), ReadOnly, "lacks DELETE on hearsay.segments: grant it hearsay_k")
+    keeper.require_rights(keeps=False)
+    changed(address, "GRANT DELETE ON hearsay.segments TO hearsay_keeper")
 
 
 def test_a_keeper_s_rights_are_enough(address, log, tmp_path):

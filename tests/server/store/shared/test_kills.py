@@ -2,23 +2,44 @@
 
 import random
 import time
+from contextlib import ExitStack
 
 import pytest
 
 from ldp_server.store.engines import open_store
 from tests.server.postgres import private_postgres
-from tests.server.store.contract.batches import add, held
+from tests.server.store.contract.batches import add, finish, held
 from tests.server.store.shared.processes import Process, counts_of, name_of, payload_of, submission
 
 COLLECTORS = 3
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    """A server to crash."""
-    with private_postgres("shared_buffers=32MB") as server:
-        open_store(server.address(), tmp_path_factory.mktemp("none")).prepare()
-        yield server
+class Servers:
+    """The servers of one store, to be crashed one at a time."""
+
+    def __init__(self, *servers):
+        self._servers = servers
+        self._down = servers[0]
+
+    def address(self):
+        return " ".join(one.address() for one in self._servers)
+
+    def crash(self):
+        self._down = random.choice(self._servers)
+        self._down.crash()
+
+    def start(self):
+        self._down.start()
+
+
+@pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.long)], ids="{} databases".format)
+def own(request, tmp_path_factory):
+    """A store to crash."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(private_postgres("shared_buffers=32MB")) for _ in range(request.param)]
+        found = Servers(*servers)
+        open_store(found.address(), tmp_path_factory.mktemp("none")).prepare()
+        yield found
 
 
 def acknowledged(out):
@@ -80,7 +101,7 @@ def test_collectors_layers_and_the_server_are_killed(own, tmp_path, kills, crash
         assert len(ids) == len(set(ids))
         assert acknowledged(out) <= set(ids)
         assert all(batch.payload == payload_of(batch.batch_id) for batch in found)
-        log.finish(number)
+        finish(log, number)
         while log.sweep():
             pass
         log.check()
@@ -99,20 +120,21 @@ def test_two_folders_are_killed(own, tmp_path, periods, kills):
     number = add(log)
     names = [name_of(9, turn) for turn in range(20 * periods)]
     log.append([submission(number, name, period=place % periods) for place, name in enumerate(names)])
-    expected = {one.period: counts_of(log, one.number) for one in log.periods(number)}
+    expected = {one.number: counts_of(log, one.number) for one in log.periods(number)}
+    records = len(expected)
     folders = [Process("folder", address=own.address(), number=number) for _ in range(2)]
     rng = random.Random()
     for kill in range(kills):
         before = folded(log, number)
         until = time.monotonic() + 120
-        while before <= folded(log, number) < periods * (kill + 1) // (kills + 1) and time.monotonic() < until:
+        while before <= folded(log, number) < records * (kill + 1) // (kills + 1) and time.monotonic() < until:
             time.sleep(rng.random() / 100)
         one = rng.choice(folders)
         one.kill()
         one.start()
     assert [one.end() for one in folders] == [0, 0]
     found = log.periods(number)
-    assert {one.period: log.folded_state(one) for one in found} == expected
+    assert {one.number: log.folded_state(one) for one in found} == expected
     assert sum(one.folded_batches for one in found) == len(names)
     assert {outcome.name for outcome in log.append([submission(number, names[0])])} == {"SEALED"}
     while log.sweep():

@@ -1,0 +1,1 @@
+"""The randomizers for records over arrays: each draws the same fields as the client's on the same words."""
