@@ -309,5 +309,5 @@ class _Search:
                 bars = np.where(named, candidates.bars[places], bar)
                 listed = listed | named & self.tests.reached(values, model.scores, bars)
         order = np.flatnonzero(listed)[np.argsort(-model.scores[listed], kind="stable")]
-        found = (self.messages, model.scores, errors, bars, named, doubts)
-        return Listed(*(column[order] for column in found), bar, mixtures)
+        scores, errors, doubts = model.scores[order], errors[order], doubts[order]
+        return Listed(self.messages[order], scores, errors, bars[order], named[order], doubts, bar, mixtures)
