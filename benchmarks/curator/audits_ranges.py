@@ -34,7 +34,7 @@ from ldp_server.curator.releases.partial.strings import FrequentStrings
 from ldp_server.curator.releases.partial.tree import TreeNoise, tree_levels, tree_loss
 from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.ranges.concave import ConcaveSearch, concave_search
-from ldp_server.curator.releases.ranges.quantiles import RecursiveQuantile
+from ldp_server.curator.releases.ranges.quantiles import InteriorPoint, RecursiveQuantile
 from ldp_server.curator.releases.sanitizing.numbers import NumberSanitizer
 from ldp_server.curator.releases.sanitizing.points import PointSanitizer
 
@@ -100,6 +100,9 @@ def _ranges() -> dict[str, Audit]:
         "quantile": _pure(ExponentialQuantile(HALF, 2, ONE), _numbers([0, 0, 3], [0, 3, 3], [0, -3, 3])),
         "recursive-quantile, 31 values": _pure(
             RecursiveQuantile(HALF, 4, ONE, Fraction(1, 1000)), _numbers([0, 0, 12], [0, 12, 12])
+        ),
+        "interior-point, 31 values": _pure(
+            InteriorPoint(bits=4, epsilon=ONE, delta=Fraction(1, 1000)), _numbers([0, 0, 12], [0, 12, 12])
         ),
         "all-thresholds": _pure(NumberSanitizer(HALF, 2, TWO), _numbers([-3, 0, 2], [-3, 2, 2], [-3, -3, 2])),
     }

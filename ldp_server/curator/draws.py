@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.rounding import fraction_up
 
 __all__ = ["Draws", "gaussian_scale", "laplace_scale", "selection_scale"]
@@ -44,14 +45,26 @@ class Draws(ABC):
         """Return one of 0 ... count - 1, each as likely as the others."""
 
 
+_LARGEST_SCALE = 1 << 56
+"""Noise beyond it says nothing about any number of people, and its quantiles are not found in 64 bits."""
+
+
+def _sane(scale: float) -> float:
+    if scale > _LARGEST_SCALE:
+        raise InvalidSpec(
+            "at this price the noise is larger than any number of people: give a larger --epsilon or --rho"
+        )
+    return scale
+
+
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
     """Return the smallest scale at which Laplace noise on values that move by this much in L1 is epsilon-private."""
-    return fraction_up(sensitivity / epsilon)
+    return _sane(fraction_up(sensitivity / epsilon))
 
 
 def selection_scale(epsilon: Fraction, sensitivity: int = 1) -> float:
     """Return the smallest scale at which a selection over scores that move by this much is epsilon-private."""
-    return fraction_up(2 * sensitivity / epsilon)
+    return _sane(fraction_up(2 * sensitivity / epsilon))
 
 
 def gaussian_scale(squared: int, rho: Fraction) -> float:
@@ -59,7 +72,7 @@ def gaussian_scale(squared: int, rho: Fraction) -> float:
 
     The discrete Gaussian has rho = squared / (2 sigma^2), like the continuous one (Canonne, Kamath, Steinke 2020).
     """
-    sigma = math.sqrt(squared / (2 * rho))
+    sigma = _sane(math.sqrt(squared / (2 * rho)))
     while 2 * rho * Fraction(sigma) ** 2 < squared:
         sigma = math.nextafter(sigma, math.inf)
     return sigma

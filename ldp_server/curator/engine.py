@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.privacy.rounding import fraction_up
@@ -57,7 +57,9 @@ def adjacency(people: int) -> str:
 def create_data_set(home: Path, name: str, budget: DataSetBudget, now: int) -> None:
     """Enter a data set in the ledger of a curator's directory. The first one makes the directory and its key."""
     with CuratorLedger(home, create=True) as ledger:
-        if not (home / KEY_FILE).exists():
+        if ledger.data_sets():
+            _check_key(ledger, home, load_signing_key(home / KEY_FILE))
+        elif not (home / KEY_FILE).exists():
             make_key(home / KEY_FILE)
         ledger.add(name, budget, now)
 
@@ -73,6 +75,7 @@ def release(
             raise InvalidSpec(f"no column {column!r} was read")
     mechanism.check(data.people)
     with CuratorLedger(home) as ledger:
+        _check_key(ledger, home, key)
         budget = ledger.data_set(request.data_set).budget
         cost = budget.cost(mechanism.price, request.conversion_delta)
         with ledger.charging(request.data_set, cost, data.fingerprint) as charging:
@@ -91,8 +94,23 @@ def release(
                 "statement": [*_statement(mechanism, data.people), _budget_line(budget, spent)],
             }
             signed = sign(content, key)
+            data.used()
             charging.keep(signed, mechanism.kind, list(request.columns), mechanism.price, now)
     return signed
+
+
+def _check_key(ledger: CuratorLedger, home: Path, key: Ed25519PrivateKey) -> None:
+    """Refuse a key that is not the one of the releases before: their readers would not know it."""
+    last = ledger.last_release()
+    if last is None:
+        return
+    try:
+        last.signed.check(key.public_key())
+    except InvalidSpec:
+        raise InvalidSpec(
+            f"{home / KEY_FILE} has not signed release {last.number}: it is another key, or the ledger was changed. "
+            "Restore the key and the ledger that belong together"
+        ) from None
 
 
 def _content(request: ReleaseRequest, people: int, outcome: Outcome) -> dict[str, Any]:

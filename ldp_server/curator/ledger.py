@@ -130,11 +130,20 @@ class CuratorLedger:
     def _check_chain(self) -> None:
         """Check that the releases are whole and in order, and at least as many as had left."""
         before = _START
-        rows = self._db.execute("SELECT number, body FROM releases ORDER BY number")
+        rows = self._db.execute(
+            "SELECT number, body, data_set, amount, delta, budget FROM releases JOIN data_sets ON name = data_set "
+            "ORDER BY number"
+        )
+        number = 0
         for number, row in enumerate(rows, 1):
-            if row[0] != number or json.loads(row[1]).get("previous") != before.hex():
-                raise Corrupt(f"{self._file}: the releases do not follow on each other. Nothing is released from it")
+            if row[0] != number or _told(row[1]) != (before.hex(), number, *map(_plain, row[2:])):
+                raise Corrupt(
+                    f"{self._file}: the releases do not follow on each other, or do not say what was charged for them. "
+                    "Nothing is released from it"
+                )
             before = hashlib.sha256(row[1]).digest()
+        if self._db.execute("SELECT count(*) FROM releases").fetchone()[0] != number:
+            raise Corrupt(f"{self._file}: a release belongs to no data set. Nothing is released from it")
         head = _read_head(self._head)
         if head is None and self._db.execute("SELECT 1 FROM data_sets").fetchone():
             raise StorageError(f"{self._head} is missing: without it an old copy of the ledger could not be told")
@@ -217,6 +226,11 @@ class CuratorLedger:
                 (name,),
             ).fetchall()
         return [_row(row) for row in rows]
+
+    def last_release(self) -> LedgerRow | None:
+        """Return the newest release."""
+        number, _ = self._last()
+        return self.release(number) if number else None
 
     def release(self, number: int) -> LedgerRow:
         """Return a release by its number."""
@@ -312,6 +326,22 @@ class Charging:
             )
         )
         self.kept = signed
+
+
+def _told(body: bytes) -> tuple[str, int, str, str, str, str] | None:
+    """What a release says of itself: the one before, its number, data set, charge and the budget; None: nothing."""
+    try:
+        found = json.loads(body)
+        (amount,) = (str(value) for name, value in found["charged"].items() if name != "delta")
+        parts = (found["data_set"], amount, found["charged"]["delta"], json.dumps(found["budget"], sort_keys=True))
+        return str(found["previous"]), int(found["number"]), *(str(part) for part in parts)  # type: ignore[return-value]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _plain(value: str) -> str:
+    """A column as a release says it: a budget with its parts in order."""
+    return json.dumps(json.loads(value), sort_keys=True) if value.startswith("{") else value
 
 
 def _check_budget(data_set: DataSet, cost: tuple[Fraction, Fraction]) -> None:

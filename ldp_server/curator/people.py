@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ class PeopleFile:
     columns: dict[str, list[Record]]
     fingerprint: bytes
     """A keyed digest of the file: under which name is this content known?"""
+    used: Callable[[], None] = lambda: None
+    """Called before a release about these people is stored: from then on it may exist."""
 
     def __repr__(self) -> str:
         return f"PeopleFile({self.people:,} people, {len(self.columns)} columns)"
@@ -48,11 +50,14 @@ def read_people(path: Path, columns: Sequence[str], person: str | None, key: byt
     """
     wanted = [*dict.fromkeys([*columns, *([person] if person else [])])]
     try:
+        before = _stamp(path)
         found = _parquet(path, wanted) if path.suffix == ".parquet" else _csv(path, wanted)
         digest = hmac.new(key, digestmod=hashlib.sha256)
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
+        if _stamp(path) != before:
+            raise InvalidSpec(f"{path} was changed while it was read: release it when nobody writes to it")
     except OSError as error:
         raise InvalidSpec(f"cannot read {path}: {error.strerror}") from None
     people = len(found[wanted[0]])
@@ -61,6 +66,12 @@ def read_people(path: Path, columns: Sequence[str], person: str | None, key: byt
     if person is not None:
         _one_row_each(path, person, found[person])
     return PeopleFile(people, {name: found[name] for name in columns}, digest.digest())
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """What changes if a file does: the ledger must not know other content than is released."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _one_row_each(path: Path, person: str, names: list[Record]) -> None:

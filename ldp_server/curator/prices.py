@@ -1,4 +1,4 @@
-"""What a release costs one person, and the budget of a data set, in five accountings side by side.
+"""What a release costs one person, and the budget of a data set, in six accountings side by side.
 
 A price holds for replacement: one person's record becomes any other, and the number of people stays.
 
@@ -7,6 +7,9 @@ A price holds for replacement: one person's record becomes any other, and the nu
     tcdp     rho up to an order omega: rho adds up, and omega is the smallest of all
     attribute    epsilon for two records that differ in one attribute (a column, or one character of a text of 0 and 1):
              it adds up. A release without such a statement counts with its epsilon for whole records, which is larger
+    attribute-zcdp   rho for two records that differ in one attribute: zCDP and its composition hold for any relation of
+             neighbours, so rho adds up. A release with an epsilon for one attribute counts with epsilon^2 / 2, any
+             other with its rho for whole records, whichever is less
     label    epsilon for two records that differ in the label alone, where all other columns are public; in the same way
 
 A budget is kept in one of them. A pure epsilon is worth at most rho = epsilon^2 / 2 (Bun and Steinke 2016), and a
@@ -28,7 +31,7 @@ from ldp_client.privacy.rounding import fraction_down, fraction_up, shown
 
 __all__ = ["ACCOUNTINGS", "CentralPrice", "DataSetBudget", "decimal", "price_text"]
 
-ACCOUNTINGS = ("pure", "zcdp", "tcdp", "attribute", "label")
+ACCOUNTINGS = ("pure", "zcdp", "tcdp", "attribute", "attribute-zcdp", "label")
 _MOST = 1_000
 
 
@@ -56,6 +59,8 @@ class CentralPrice:
     """The epsilon for two records that differ in one attribute, where that is less than `epsilon`."""
     label: Fraction | None = None
     """The epsilon for two records that differ in the label alone, for a release that promises no more."""
+    attribute_rho: Fraction | None = None
+    """The rho for two records that differ in one attribute, where a release states it."""
 
     @classmethod
     def pure(cls, epsilon: Fraction, delta: Fraction = Fraction(0)) -> CentralPrice:
@@ -72,15 +77,24 @@ class CentralPrice:
         rho = None if self.rho is None or other.rho is None else self.rho + other.rho
         epsilon = None if self.epsilon is None or other.epsilon is None else self.epsilon + other.epsilon
         ends = [omega for omega in (self.omega, other.omega) if omega is not None]
-        attribute = _total(self, other, "attribute")
-        return CentralPrice(
-            epsilon, self.delta + other.delta, rho, min(ends, default=None), attribute, _total(self, other, "label")
-        )
+        attribute, label = (_total(self, other, name) for name in _NARROW)
+        both = None if self.one_attribute is None or other.one_attribute is None else _sum(self, other)
+        stated = any(one.attribute is not None or one.attribute_rho is not None for one in (self, other))
+        delta = self.delta + other.delta
+        return CentralPrice(epsilon, delta, rho, min(ends, default=None), attribute, label, both if stated else None)
 
     def narrow(self, what: str) -> Fraction | None:
         """The epsilon for records that differ in one attribute, or in the label: that of whole records covers it."""
         found: Fraction | None = getattr(self, what)
         return self.epsilon if found is None else found
+
+    @property
+    def one_attribute(self) -> Fraction | None:
+        """The rho for records that differ in one attribute: the least of what is stated; None: nothing is."""
+        pure = None if self.attribute is None else self.attribute**2 / 2
+        whole = self.rho if self.omega is None else None
+        found = [one for one in (self.attribute_rho, pure, whole) if one is not None]
+        return min(found, default=None)
 
     def epsilon_at(self, delta: Fraction) -> float:
         """Return the smallest epsilon that holds at a total of delta, rounded up; infinity if none is known."""
@@ -98,18 +112,24 @@ class CentralPrice:
             "delta": str(self.delta),
             "rho": None if self.rho is None else str(self.rho),
             "omega": None if self.omega is None else str(self.omega),
-        } | {name: str(value) for name in _NARROW if (value := getattr(self, name)) is not None}
+        } | {name: str(value) for name in _STATED if (value := getattr(self, name)) is not None}
 
     @classmethod
     def from_dict(cls, found: dict[str, str | None]) -> CentralPrice:
         """Read what `as_dict` has written."""
         epsilon, rho, omega = (None if found[key] is None else Fraction(str(found[key])) for key in _OPTIONAL)
-        attribute, label = (Fraction(text) if (text := found.get(name)) else None for name in _NARROW)
-        return cls(epsilon, Fraction(str(found["delta"])), rho, omega, attribute, label)
+        stated = (Fraction(text) if (text := found.get(name)) else None for name in _STATED)
+        return cls(epsilon, Fraction(str(found["delta"])), rho, omega, *stated)
 
 
 _OPTIONAL = ("epsilon", "rho", "omega")
 _NARROW = ("attribute", "label")
+_STATED = (*_NARROW, "attribute_rho")
+"""Parts of a price that few releases have, in the order of the fields."""
+
+
+def _sum(one: CentralPrice, other: CentralPrice) -> Fraction | None:
+    return (one.one_attribute or Fraction(0)) + (other.one_attribute or Fraction(0))
 
 
 def _total(one: CentralPrice, other: CentralPrice, what: str) -> Fraction | None:
@@ -134,6 +154,8 @@ def price_text(price: CentralPrice) -> str:
         parts.append(f"rho = {_number(price.rho)}{end}")
     if price.attribute is not None:
         parts.append(f"for each attribute epsilon = {_number(price.attribute)}")
+    if price.attribute_rho is not None:
+        parts.append(f"for each attribute rho = {_number(price.attribute_rho)}")
     if price.label is not None:
         parts.append(f"for the label alone epsilon = {_number(price.label)}")
     if price.delta:
@@ -141,7 +163,7 @@ def price_text(price: CentralPrice) -> str:
     return ", ".join(parts)
 
 
-_SHARE = {"attribute": "each attribute", "label": "the label alone"}
+_SHARE = {"attribute": "each attribute", "attribute-zcdp": "each attribute", "label": "the label alone"}
 
 
 @dataclass(frozen=True)
@@ -179,6 +201,8 @@ class DataSetBudget:
             )
         if self.accounting in _NARROW:
             return self._narrow(price)
+        if self.accounting == "attribute-zcdp":
+            return self._one_attribute(price)
         if self.accounting != "pure":
             if price.rho is None:
                 raise InvalidSpec("this release has no rho: make it from a data set whose budget is an epsilon")
@@ -206,6 +230,15 @@ class DataSetBudget:
                 "give --noise laplace, or make it from a data set with a budget of --rho"
             )
         return epsilon, price.delta
+
+    def _one_attribute(self, price: CentralPrice) -> tuple[Fraction, Fraction]:
+        rho = price.one_attribute
+        if rho is None:
+            raise InvalidSpec(
+                "the budget of this data set is a rho for each attribute, and this release is bounded up to an order "
+                "only: give another --noise"
+            )
+        return rho, price.delta
 
     def as_dict(self) -> dict[str, str | None]:
         """Return plain data: exact fractions as text."""

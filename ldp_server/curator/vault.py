@@ -29,8 +29,20 @@ from ldp_server.volunteers.opening import curated_records
 
 __all__ = ["ANSWER", "Volunteers", "opened"]
 
+MOST_DELTA = Fraction(1, 10**6)
+"""Of the budget of a data set of volunteers: their consent names an epsilon alone."""
 ANSWER = "answer"
 """The name of the one column of volunteers' records."""
+
+
+class Released:
+    """Whether a release about these people may have been stored."""
+
+    def __init__(self) -> None:
+        self.done = False
+
+    def mark(self) -> None:
+        self.done = True
 
 
 @dataclass(frozen=True)
@@ -57,16 +69,12 @@ def opened(
 
     `records` is the data directory of the collection server, or the address of its store. `keys` are entered here.
     """
-    if budget.accounting != "pure":
-        raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
-    if not isinstance(collection.domain, Categories | Strings | Integers | DomainOfRecords):
-        raise InvalidSpec(
-            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings, "
-            "integers or records of such fields"
-        )
-    with keys, closing(curated_records(str(records))) as kept:
-        fresh = set(kept.fresh(collection.id))
+    _check(collection, budget)
+    with keys, closing(curated_records(str(records))) as kept, kept.curating() as still_mine:
+        before = set(kept.used(collection.id))
         rows = kept.take(collection.id, now)
+        fresh, released = {name for name, _ in rows} - before, Released()
+        found: dict[bytes, Item] = {}
         try:
             found, out = _open(rows, collection, keys, budget.amount)
             digest = hmac.new(fingerprint_key, b"volunteers" + collection.id, hashlib.sha256).digest()
@@ -75,11 +83,29 @@ def opened(
                     f"no volunteer's record of this collection can be used: {out[0]:,} cannot be opened with these "
                     f"keys, {out[1]:,} agreed to a smaller budget than the data set's {float(budget.amount):g}"
                 )
-            yield Volunteers(PeopleFile(len(found), _columns(collection.domain, list(found.values())), digest), *out)
-        except BaseException:
-            kept.give_back(collection.id, sorted(fresh))
-            raise
-        kept.give_back(collection.id, sorted(fresh - set(found)))
+            columns = _columns(collection.domain, list(found.values()))
+            yield Volunteers(PeopleFile(len(found), columns, digest, released.mark), *out)
+        finally:
+            # Who was in a release that may have been stored stays used, also if something failed afterwards.
+            unused = fresh - set(found) if released.done else fresh
+            if unused and still_mine():
+                kept.give_back(collection.id, sorted(unused))
+
+
+def _check(collection: Collection, budget: DataSetBudget) -> None:
+    """Refuse what volunteers did not agree to, and domains of which nothing is released."""
+    if budget.accounting != "pure":
+        raise InvalidSpec("volunteers agree to an epsilon: make their data set with a budget of --epsilon")
+    if not isinstance(collection.domain, Categories | Strings | Integers | DomainOfRecords):
+        raise InvalidSpec(
+            f"volunteers' answers of a {collection.domain.kind} domain are not released: ask for categories, strings, "
+            "integers or records of such fields"
+        )
+    if budget.delta > MOST_DELTA:
+        raise InvalidSpec(
+            f"volunteers agree to an epsilon and to no chance that it fails: make their data set with a --delta of at "
+            f"most {float(MOST_DELTA):g}"
+        )
 
 
 def _columns(domain: Domain, items: Sequence[Item]) -> dict[str, list[Record]]:

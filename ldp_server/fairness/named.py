@@ -7,6 +7,7 @@ A file has a first line with names and a line for each type: its name, then numb
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,9 @@ from ldp_server.fairness.bias import earth_mover, transport_interval
 from ldp_server.fairness.decisions import FairMap, affirmative_map, fair_map, whole_map
 from ldp_server.oracles.base import Floats
 
-__all__ = ["MapOutcome", "NamedTable", "made_map", "read_named", "shares_of"]
+__all__ = ["MapOutcome", "NamedTable", "made_map", "named_table", "read_named", "shares_of"]
+
+_FORM = "a line of names, then lines of a type and its numbers"
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,19 @@ class MapOutcome:
 def read_named(file: Path) -> NamedTable:
     """Read a table with names."""
     try:
-        with file.open(encoding="utf-8", newline="") as stream:
-            rows = [row for row in csv.reader(stream) if row]
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidSpec(f"cannot read {file}: {_FORM}") from None
+    return named_table(text, str(file))
+
+
+def named_table(text: str, file: str) -> NamedTable:
+    """Return the table that a text says; `file` is what an error names."""
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
         values = np.array([[float(cell) for cell in row[1:]] for row in rows[1:]])
-    except (OSError, UnicodeDecodeError, ValueError, csv.Error):
-        raise InvalidSpec(f"cannot read {file}: a line of names, then lines of a type and its numbers") from None
+    except (ValueError, csv.Error):
+        raise InvalidSpec(f"cannot read {file}: {_FORM}") from None
     if len(rows) < 3 or values.shape != (len(rows) - 1, len(rows[0]) - 1) or not np.isfinite(values).all():
         raise InvalidSpec(f"{file} has a line of names, then a line for each of two or more types with as many numbers")
     lines, columns = tuple(row[0].strip() for row in rows[1:]), tuple(name.strip() for name in rows[0][1:])

@@ -15,8 +15,8 @@ Errors. The estimate of a set S of elements adds up g[y] = sum over x in S of M[
     sum over y of g[y]^2 E[C_y]  -  how many users hold an element of S,
 
 because the mean of g is 1 for these users and 0 for all others. The counts give both terms without bias; the result is
-kept between the least and the largest value that any crowd can have. Intervals come from the law of the sum
-(laws/table_sums.py).
+kept between the least and the largest value that any crowd with so many holders can have. Intervals come from the law
+of the sum: the exact one where few reports make all of its noise, else by a saddlepoint (laws/tables).
 """
 
 from __future__ import annotations
@@ -31,15 +31,12 @@ from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle, Unsupported
 from ldp_server.oracles.independence.chances import Chance
-from ldp_server.oracles.laws.support import normal_quantile
-from ldp_server.oracles.laws.table_sums import TableSums
+from ldp_server.oracles.laws.tables.intervals import TableIntervals
 
 __all__ = ["CompiledChannelOracle"]
 
 _WORST = 1e12
 """Above this condition number, rounding in floats is no longer small beside the noise."""
-_HEDGE = 3.0
-"""Times 1/sqrt(n): the part of the users who are taken to hold the element that makes most noise."""
 
 
 class CompiledChannelOracle(FrequencyOracle):
@@ -59,6 +56,7 @@ class CompiledChannelOracle(FrequencyOracle):
                 "follow from them: compile it with as many reports as elements, and a loss that is least for the truth"
             )
         self._inverse = np.linalg.solve(grown, weighed)
+        self._sums = TableIntervals(self._table, self._inverse)
         held = self._inverse**2 @ self._table.T  # the mean square of M[i] for the holders of each element
         own = np.diag(held) - 1
         others = np.where(np.eye(len(held), dtype=bool), np.nan, held)
@@ -89,40 +87,25 @@ class CompiledChannelOracle(FrequencyOracle):
         """Return intervals from the law of each element's sum."""
         sets = np.zeros((len(indexes), self.randomizer.size))
         sets[np.arange(len(indexes)), indexes.astype(np.intp)] = 1
-        return self._intervals(sets, estimates, tail)
-
-    def _intervals(self, sets: Floats, sums: Floats, tail: float) -> tuple[Floats, Floats]:
-        if not self.reports:
-            return np.zeros(len(sums)), np.zeros(len(sums))
-        seen = np.maximum(self.estimate_all(), 0.0) + 1e-9 * self.reports
-        values = sets @ self._inverse
-        law = TableSums(
-            self._table,
-            values,
-            self._spread(values, sets * seen, sets > 0),
-            self._spread(values, (1 - sets) * seen, sets == 0),
-            self.reports,
-        )
-        low, high = law.intervals(sums, normal_quantile(tail))
-        return np.clip(low, 0, self.reports), np.clip(np.maximum(high, low), 0, self.reports)
-
-    def _spread(self, values: Floats, seen: Floats, allowed: npt.NDArray[np.bool_]) -> Floats:
-        """How users may be spread over the allowed elements: as it seems, and a part at the element of most noise.
-
-        What seems to be has an error of the order 1/sqrt(n) itself, and an estimate that is too large makes the others
-        too small. The part makes up for that: without it, 95% intervals of 60 users held in 91% of crowds.
-        """
-        noise = np.where(allowed, values**2 @ self._table.T, -np.inf)
-        worst = np.zeros_like(seen)
-        worst[np.arange(len(seen)), noise.argmax(axis=1)] = 1
-        part = min(1.0, _HEDGE / np.sqrt(self.reports))
-        return np.asarray((1 - part) * seen / np.maximum(seen.sum(axis=1, keepdims=True), 1e-300) + part * worst)
+        return self._sums.intervals(sets, self.counts.values, self.estimate_all(), estimates, tail)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of the sum of these estimates, from the counts."""
         row = self._inverse[indexes.astype(np.intp)].sum(axis=0)
-        holders = min(max(0.0, float(np.sum(np.asarray(frequencies, np.float64)))), float(self.reports))
-        return max(0.0, float(row**2 @ self.counts.values.astype(np.float64)) - holders)
+        noise = row**2 @ self._table.T - (row @ self._table.T) ** 2  # of one user who holds each element
+        inside = np.zeros(len(noise), dtype=bool)
+        inside[indexes.astype(np.intp)] = True
+        if inside.all() or not inside.any():
+            return 0.0  # the estimates add up to the reports
+        total = float(np.sum(np.asarray(frequencies, np.float64)))
+        found = float(row**2 @ self.counts.values.astype(np.float64)) - total
+        holders = min(max(0.0, total), float(self.reports))
+        others = self.reports - holders
+        least, most = (
+            holders * float(end(noise[inside], initial=start)) + others * float(end(noise[~inside]))
+            for end, start in ((np.min, np.inf), (np.max, 0.0))
+        )
+        return min(max(found, least), most)
 
     def sum_interval(self, indexes: Indexes, estimates: Floats, tail: float) -> tuple[float, float]:
         sets = np.zeros((1, self.randomizer.size))
@@ -130,7 +113,8 @@ class CompiledChannelOracle(FrequencyOracle):
         if not 0 < sets.sum() < self.randomizer.size:
             total = float(self.reports) if sets.any() else 0.0
             return total, total
-        low, high = self._intervals(sets, np.array([float(np.sum(estimates))]), tail)
+        sums = np.array([float(np.sum(estimates))])
+        low, high = self._sums.intervals(sets, self.counts.values, self.estimate_all(), sums, tail)
         return float(low[0]), float(high[0])
 
     def chances(self) -> Sequence[Chance]:

@@ -34,7 +34,15 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.compiled_channel import MAX_OUTCOMES, CompiledChannel
 from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["ChannelGoal", "CompiledTable", "compile_channel", "line_distances", "named_loss"]
+__all__ = [
+    "ChannelGoal",
+    "CompiledTable",
+    "best_table",
+    "compile_channel",
+    "line_distances",
+    "linear_programme",
+    "named_loss",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,6 +74,8 @@ class CompiledTable:
     """Of the solver's own solution, in floats."""
     mixed: float
     """How much of the mean line was added."""
+    best: bool = True
+    """Whether `least_loss` is the least of all tables."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -121,29 +131,48 @@ def _expected(given: Floats | None, elements: int) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
+def best_table(goal: ChannelGoal) -> Floats:
+    """Return the best table in floats, as the solver finds it."""
+    found = np.maximum(_solve(goal, np.asarray(goal.loss) / max(1.0, float(np.abs(goal.loss).max()))), 0.0)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
 def _solve(goal: ChannelGoal, priced: Floats) -> Floats:
+    k, m = priced.shape
+    lines = np.repeat(np.arange(k), m), np.ones(k * m)
+    variables = k * m + (0 if goal.distances else m)
+    costs = np.concatenate([priced.ravel(), np.zeros(variables - k * m)])
+    return linear_programme(costs, _bounds(goal, k, m), lines)[: k * m].reshape(k, m)
+
+
+def linear_programme(
+    costs: Floats, most: tuple[npt.NDArray[Any], npt.NDArray[Any], Floats], lines: tuple[npt.NDArray[Any], Floats]
+) -> Floats:
+    """Return the variables of at least 0 with the least costs.
+
+    `most` has the rows, columns and values of a matrix whose products are at most 0. `lines` has, of each of the first
+    variables, the number of the sum that it is in, and how often: every sum is 1.
+    """
     try:
         from scipy.optimize import linprog  # noqa: PLC0415 - an extra
         from scipy.sparse import coo_array  # noqa: PLC0415
     except ModuleNotFoundError:
         raise InvalidSpec("compiling a channel needs scipy: pip install 'hearsay[compile]'") from None
 
-    k, m = priced.shape
-    rows, columns, values = _bounds(goal, k, m)
-    lines = np.repeat(np.arange(k), m), np.arange(k * m), np.ones(k * m)
-    variables = k * m + (0 if goal.distances else m)
+    rows, columns, values = most
+    sums, often = lines
     solution = linprog(
-        np.concatenate([priced.ravel(), np.zeros(variables - k * m)]),
-        A_ub=coo_array((values, (rows, columns)), shape=(int(rows.max()) + 1, variables)).tocsr(),
-        b_ub=np.zeros(int(rows.max()) + 1),
-        A_eq=coo_array((lines[2], lines[:2]), shape=(k, variables)).tocsr(),
-        b_eq=np.ones(k),
+        costs,
+        A_ub=coo_array((values, (rows, columns)), shape=(int(rows.max(initial=0)) + 1, len(costs))).tocsr(),
+        b_ub=np.zeros(int(rows.max(initial=0)) + 1),
+        A_eq=coo_array((often, (sums, np.arange(len(sums)))), shape=(int(sums.max()) + 1, len(costs))).tocsr(),
+        b_eq=np.ones(int(sums.max()) + 1),
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     if solution.status != 0:
         raise InvalidSpec(f"the linear programme was not solved: {solution.message}")
-    return np.asarray(solution.x[: k * m].reshape(k, m))
+    return np.asarray(solution.x)
 
 
 def _bounds(goal: ChannelGoal, k: int, m: int) -> tuple[Floats, Floats, Floats]:

@@ -18,6 +18,7 @@ from ldp_server.heavy_hitters import planner as sketches
 from ldp_server.planning.goals import Goal
 from ldp_server.planning.planner import Plan, solve
 from ldp_server.planning.promise import plan_in_words
+from ldp_server.planning.volunteers import VolunteersOutlook, VolunteersWish, outlook_of_plan, volunteers_in_words
 
 __all__ = ["Draft", "commented", "draft"]
 
@@ -44,6 +45,8 @@ class Draft:
     plan: Plan
     collection: Collection = field(metadata={"json": "never"})
     """What `Collection.load` makes of the file."""
+    volunteers: tuple[VolunteersOutlook, ...] = field(default=(), metadata={"json": "unless empty"})
+    """What is known with so many volunteers, if that was asked."""
 
 
 def draft(
@@ -55,16 +58,18 @@ def draft(
     schedule: Schedule | None = None,
     nonce: int = 0,
     smallest_batch: int | None = None,
+    volunteers: VolunteersWish | None = None,
 ) -> Draft:
     """Plan a question and write its file. `opens` and `closes` are seconds since 1970."""
     plan = solve(goal)
+    both = () if volunteers is None else outlook_of_plan(plan, volunteers.shares, volunteers.epsilon or plan.epsilon)
     details: Details = {"opens": opens, "closes": closes, "schedule": schedule, "nonce": nonce}
     collection = _collection(question, plan, details | {"smallest_batch": smallest_batch})
-    promise = plan_in_words(plan, schedule, closes - opens)
+    promise = plan_in_words(plan, schedule, closes - opens) + volunteers_in_words(both, shares=bool(plan.unit))
     text = commented(collection.to_dict(), promise)
     if Collection.from_toml(text) != collection:
         raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
-    return Draft(text, promise, plan, collection)
+    return Draft(text, promise, plan, collection, both)
 
 
 def _collection(question: str, plan: Plan, details: Details) -> Collection:

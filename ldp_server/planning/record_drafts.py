@@ -18,11 +18,13 @@ from ldp_server.oracles.base import two_sided
 from ldp_server.planning.drafts import commented
 from ldp_server.planning.goals import LEAST_EPSILON, MOST_EPSILON, MOST_USERS
 from ldp_server.planning.promise import share_in_words
-from ldp_server.planning.tables import TablesDesign, design_tables
+from ldp_server.planning.tables import TablesDesign, design_tables, tables_of
+from ldp_server.planning.volunteers import VolunteersOutlook, VolunteersWish, outlook_of_tables, volunteers_in_words
 
 __all__ = ["TablesDraft", "TablesGoal", "draft_tables"]
 
 _CENT = 100
+_LARGEST = ", for a cell that half of the users are in (others are known better)"
 
 
 @dataclass(frozen=True)
@@ -60,20 +62,35 @@ class TablesDraft:
     compared: dict[str, float]
     """The standard error of each form that was compared, averaged over the workload, as a share of the users."""
     collection: Collection = field(metadata={"json": "never"})
+    volunteers: tuple[VolunteersOutlook, ...] = field(default=(), metadata={"json": "unless empty"})
+    """What is known with so many volunteers, if that was asked."""
 
 
-def draft_tables(question: str, goal: TablesGoal, **details: object) -> TablesDraft:
+def draft_tables(
+    question: str, goal: TablesGoal, volunteers: VolunteersWish | None = None, **details: object
+) -> TablesDraft:
     """Plan a question about records and write its file; `details` are those of `Collection.create`."""
     users, epsilon, designs = _solved(goal)
+    both = () if volunteers is None else _with_volunteers(goal, volunteers, users, epsilon, designs[0])
     best, within = designs[0], _reach(goal, designs[0], users)
     known: Details = {**details, "parameters": best.parameters}  # type: ignore[typeddict-item]  # checked by create
     collection = Collection.create(question, goal.record, "sampled-table", epsilon, **known)
     promise = tuple(_sentences(goal, designs, users, epsilon, within, collection))
+    promise += volunteers_in_words(both, shares=True, about=_LARGEST)
     text = commented(collection.to_dict(), promise)
     if Collection.from_toml(text) != collection:
         raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
     compared = {one.form: one.standard_error(users) for one in designs}
-    return TablesDraft(text, promise, users, epsilon, within, best.form, compared, collection)
+    return TablesDraft(text, promise, users, epsilon, within, best.form, compared, collection, both)
+
+
+def _with_volunteers(
+    goal: TablesGoal, wish: VolunteersWish, users: int, epsilon: str, design: TablesDesign
+) -> tuple[VolunteersOutlook, ...]:
+    """The outlook of the table that is known least; the curator releases all tables of the workload."""
+    tables = len(tables_of(goal.record, goal.workload))
+    price = wish.epsilon or epsilon
+    return outlook_of_tables(tables, design.worst_per_user, users, goal.confidence, wish.shares, price)
 
 
 def _reach(goal: TablesGoal, design: TablesDesign, users: int) -> float:

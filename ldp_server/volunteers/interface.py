@@ -11,10 +11,24 @@ they can be withdrawn again.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum
 
-__all__ = ["Given", "SealedRecords"]
+from ldp_client.errors import Unavailable
+
+__all__ = ["Given", "SealedRecords", "another_curator"]
+
+CURATOR_SECONDS = 60.0
+"""How long a curator waits for another one to end."""
+
+
+def another_curator(where: object) -> Unavailable:
+    """The error of who has waited for another curator."""
+    return Unavailable(
+        f"another curator is making a release of the volunteers' records in {where}: nothing was released or charged; "
+        "try again when it has ended"
+    )
 
 
 class Given(Enum):
@@ -46,6 +60,18 @@ class SealedRecords(ABC):
     @abstractmethod
     def fresh(self, collection_id: bytes) -> list[bytes]:
         """Return the names of the records that no release has used."""
+
+    @abstractmethod
+    def used(self, collection_id: bytes) -> list[bytes]:
+        """Return the names of the records that a release has used."""
+
+    @abstractmethod
+    def curating(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Let one curator at a time take records and give them back; yield what says whether it still is this one.
+
+        Otherwise one curator could give back what another one has used in between. Raises Unavailable if another one
+        does not end for long.
+        """
 
     @abstractmethod
     def give_back(self, collection_id: bytes, names: Sequence[bytes]) -> None:

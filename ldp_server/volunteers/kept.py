@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.store.errors import Corrupt, WrongVersion, translated
 from ldp_server.store.schema import connect
-from ldp_server.volunteers.interface import Given, SealedRecords
+from ldp_server.volunteers import interface
+from ldp_server.volunteers.interface import Given, SealedRecords, another_curator
 
 __all__ = ["FILE", "KeptRecords"]
 
 FILE = "volunteers.db"
+LOCK = "volunteers.lock"
+_PAUSE = 0.1
 _APPLICATION_ID = 0x48535652  # "HSVR"
 _VERSION = 1
 _TABLES = (
@@ -30,7 +35,7 @@ class KeptRecords(SealedRecords):
     """The sealed records in one data directory."""
 
     def __init__(self, path: Path, *, create: bool = True) -> None:
-        self._path = path
+        self._path, self._create = path, create
         if not create and not path.exists():
             raise InvalidSpec(f"{path} is not there: no volunteer's record was given to this server")
         self._lock = threading.Lock()
@@ -45,6 +50,8 @@ class KeptRecords(SealedRecords):
 
     def _prepare(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not self._create:
+            raise Corrupt(f"{self._path} was truncated, or is no file of volunteers' records: restore a backup")
         if version == 0 and not self._db.execute("SELECT 1 FROM sqlite_schema").fetchone():
             with self._transaction():
                 for statement in _TABLES:
@@ -103,6 +110,25 @@ class KeptRecords(SealedRecords):
             )
             return [name for (name,) in rows]
 
+    def used(self, collection_id: bytes) -> list[bytes]:
+        with self._transaction():
+            rows = self._db.execute(
+                "SELECT name FROM records WHERE collection_id = ? AND used IS NOT NULL", (collection_id,)
+            )
+            return [name for (name,) in rows]
+
+    @contextmanager
+    def curating(self) -> Iterator[Callable[[], bool]]:
+        """Hold a lock on a file beside the records. The system drops it if this process ends."""
+        place = self._path.with_name(LOCK)
+        with translated(place):
+            handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _wait_for(handle, self._path)
+            yield lambda: True
+        finally:
+            os.close(handle)
+
     def give_back(self, collection_id: bytes, names: Sequence[bytes]) -> None:
         with self._transaction():
             self._db.executemany(
@@ -114,3 +140,16 @@ class KeptRecords(SealedRecords):
         with self._transaction():
             self._db.execute("PRAGMA secure_delete = ON")
             return self._db.execute("DELETE FROM records WHERE collection_id = ?", (collection_id,)).rowcount
+
+
+def _wait_for(handle: int, path: Path) -> None:
+    ends = time.monotonic() + interface.CURATOR_SECONDS
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= ends:
+                raise another_curator(path) from None
+            time.sleep(_PAUSE)
+        else:
+            return

@@ -8,14 +8,17 @@ one finds done.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 from ldp_server.store.errors import StorageError
 from ldp_server.store.postgres.appending import Notices
 from ldp_server.store.postgres.connecting import Connection, Destination, ShardPlace
 from ldp_server.store.postgres.failures import Again, Lost, translated
-from ldp_server.volunteers.interface import Given, SealedRecords
+from ldp_server.volunteers import interface
+from ldp_server.volunteers.interface import Given, SealedRecords, another_curator
 
 __all__ = ["SharedRecords"]
 
@@ -26,6 +29,12 @@ _TAKE = (
     "WITH taken AS (UPDATE hearsay.volunteers SET used = coalesce(used, %s) WHERE collection_id = %s "
     "RETURNING name, sealed) SELECT name, sealed FROM taken ORDER BY name"
 )
+_HELD = (
+    "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 7908 AND objid = 0 "
+    "AND pid = pg_backend_pid() AND granted)"
+)
+"""Whether this session is the one curator (7908) at work."""
+_PAUSE = 0.1
 _GIVE_BACK = "UPDATE hearsay.volunteers SET used = NULL WHERE collection_id = %s AND name = ANY(%s)"
 
 
@@ -96,6 +105,33 @@ class SharedRecords(SealedRecords):
             "SELECT name FROM hearsay.volunteers WHERE collection_id = %s AND used IS NULL", (collection_id,)
         )
         return [bytes(name) for (name,) in rows]
+
+    def used(self, collection_id: bytes) -> list[bytes]:
+        rows = self._ask(
+            "SELECT name FROM hearsay.volunteers WHERE collection_id = %s AND used IS NOT NULL", (collection_id,)
+        )
+        return [bytes(name) for (name,) in rows]
+
+    @contextmanager
+    def curating(self) -> Iterator[Callable[[], bool]]:
+        """Hold an advisory lock in a session of its own. If that session ends, another curator may have begun."""
+        with translated(self._destination.name):
+            session = self._destination.connect(writes=True)
+        with closing(session):
+            ends = time.monotonic() + interface.CURATOR_SECONDS
+            while not self._locked(session, "SELECT pg_try_advisory_lock(7908, 0)"):
+                if time.monotonic() >= ends:
+                    raise another_curator(self._destination.name)
+                time.sleep(_PAUSE)
+            yield lambda: self._locked(session, _HELD)
+
+    def _locked(self, session: Connection, question: str) -> bool:
+        try:
+            with translated(self._destination.name):
+                row = session.execute(question.encode()).fetchone()
+        except StorageError:
+            return False
+        return row is not None and bool(row[0])
 
     def give_back(self, collection_id: bytes, names: Sequence[bytes]) -> None:
         self._ask(_GIVE_BACK, (collection_id, list(names)))

@@ -113,8 +113,11 @@ def _rules(title: str, answer: RulesAnswer) -> Figure:
         )
         for row in answer.rows
     ]
-    chart = DotChart(title, lines, "gain over a constant", write=lambda x: f"{x:+.1%}", tick=lambda x: f"{x:+.0%}")
-    marks = [("dot", "better than the best constant"), ("unsure", "cannot tell: the interval holds 0")]
+    chart = DotChart(title, lines, "gain", write=lambda x: f"{x:+.1%}", tick=lambda x: f"{x * 100:+.3g}%", least=0.0)
+    marks = [
+        ("dot", "how much smaller the error is than that of the best constant"),
+        ("unsure", "cannot tell: the interval holds 0"),
+    ]
     used = {line.kind or "dot" for line in lines}
     return Figure(dots(chart, WIDE), dots(chart, NARROW), [mark for mark in marks if mark[0] in used])
 

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse
 
 from ldp_client.collection import Collection
 from ldp_client.durations import format_duration
-from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Sets, Strings
+from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Record, Sets, Strings
 from ldp_server.answers.words import item_text, moment, visible, whole
 
 __all__ = ["TITLE", "page", "static_file", "static_names"]
@@ -89,10 +89,12 @@ def _domain_text(domain: Domain) -> str:
         return f"a number from {domain.lowest:,} to {domain.highest:,}, or none"
     if isinstance(domain, Strings):
         return f"any text of up to {domain.max_bytes} bytes, or none"
-    names = domain.names if isinstance(domain, Categories | Attributes | Sets) else ()
+    names = domain.names if isinstance(domain, Categories | Attributes | Record | Sets) else ()
     listed = ", ".join(visible(name) for name in names[:_NAMES_SHOWN])
     more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
     kind = "which of these hold" if isinstance(domain, Attributes) else f"one of {len(names):,}, or none"
+    if isinstance(domain, Record):
+        kind = f"a record of {len(names):,} fields, each of them or none"
     if isinstance(domain, Sets):
         kind = f"any of {len(names):,}, up to {domain.most} of them reported whole"
     return f"{kind}: {listed}{more}"

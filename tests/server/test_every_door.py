@@ -216,6 +216,7 @@ ANSWERS: dict[str, set[str]] = {
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
     "sampled-table": TABLES,
     "compiled-channel": LISTED,
+    "shifted-channel": LISTED,
     "set-selection": LISTED,
     "randomized-response over a record": LISTED | TABLES | {"line"},
 }
@@ -616,6 +617,7 @@ EVERY_LOOK = {
     "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
     "sampled-table": {"fields", "slice", "count"},
     "compiled-channel": set(),
+    "shifted-channel": set(),
     "set-selection": {"given", "top", "every item", "table"},
     "randomized-response over a record": {"given", "top", "every item", "table", "fields", "slice", "count"},
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Set
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ldp_client.mechanisms import (
     composed_response,
     hierarchy,
     set_selection,
+    shifted_channel,
     subset_selection,
 )
 from ldp_client.mechanisms.base import Randomizer
@@ -33,6 +35,7 @@ from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.mechanisms.records.averaged_table import AveragedTable
 from ldp_client.mechanisms.records.sampled_grid import SampledGrid
 from ldp_client.mechanisms.records.sampled_table import SampledTable, parameters_of
+from ldp_client.mechanisms.shared.axis import Axis
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.protocol import packing
 from ldp_client.protocol.domain import (
@@ -586,6 +589,35 @@ def channel_collections() -> dict[str, Collection]:
     }  # fmt: skip
 
 
+def shift_collections() -> dict[str, Collection]:
+    """Shifted channels: lines, a ring, one place, and records of them; hand-made tables that are not symmetric."""
+    few = 1 << 58
+    line = shifted_channel.parameters_of(
+        [
+            Axis(
+                False,
+                1,
+                (24 * few, 16 * few),
+                tuple(few * w for w in (19, 12, 16, 8, 9)),
+                (22 * few, 20 * few, 22 * few),
+            )
+        ]
+    )
+    many, hours = Integers(-30, 60), Record((Field("day", YesNo()), Field("hour", Integers(0, 24))))
+    town = Record((Field("x", Integers(0, 12)), Field("y", Integers(3, 9)), Field("in", YesNo(none_is_no=True))))
+    plain: dict[str, tuple[Domain, str, dict[str, Any]]] = {
+        "shift-line": (Integers(7, 3), "1.5", line),
+        "shift-many": (many, "4", shifted_channel.design("4", many)),
+        "shift-ring": (Categories(tuple("abcdefg")), "0.7", shifted_channel.design("0.7", Integers(1, 7), rings=(1,))),
+        "shift-hours": (hours, "2", shifted_channel.design("2", hours, rings=(0, 1), steps=(5, 1))),
+        "shift-town": (town, "8", shifted_channel.design("8", town, steps=(2, 3, 1))),
+    }
+    return {
+        name: Collection.create(f"{name}?", domain, "shifted-channel", epsilon, **NOVEMBER, parameters=parameters)
+        for name, (domain, epsilon, parameters) in plain.items()
+    }
+
+
 def few_items(domain: Domain) -> list[Item]:
     """Items at every edge, one in the middle, and some that are outside."""
     if isinstance(domain, Record):
@@ -606,6 +638,15 @@ def few_items(domain: Domain) -> list[Item]:
     return [None, domain.item(1), domain.item(domain.size - 1), "elsewhere"]
 
 
+def axis_words(maker: shifted_channel.ShiftedChannel) -> set[int]:
+    """The first, middle and last boundaries of every table of a shifted channel."""
+    lists = [
+        one for axis in maker.axes for one in ([*accumulate(axis.moves)], [*accumulate(axis.empties)], axis.absent)
+    ]
+    marks = {end for one in lists for end in (*one[:2], one[len(one) // 2], *one[-3:])}
+    return {mark - less for mark in marks for less in (0, 1)}
+
+
 def boundary_words(collection: Collection) -> list[int]:
     """Words on both sides of every boundary of the mechanism's law."""
     maker = collection.randomizer
@@ -615,6 +656,8 @@ def boundary_words(collection: Collection) -> list[int]:
     elif isinstance(maker, CompiledChannel):
         limits = [2 * N - offset for offset in {*maker.offsets[0][:3], *maker.offsets[-1][-3:]}]
         found |= {word for limit in limits for word in (limit - 1, limit)}
+    elif isinstance(maker, shifted_channel.ShiftedChannel):
+        found |= axis_words(maker)
     elif isinstance(maker, SampledGrid):
         ends = (maker.lines, 2 * maker.lines)
         found |= {-(-end * N // maker.total) - less for end in ends for less in (0, 1)}
@@ -903,6 +946,7 @@ FILES = {
     "sets": lambda: structured_vectors(set_collections()),
     "fields": lambda: structured_vectors(field_collections()),
     "channels": lambda: structured_vectors(channel_collections()),
+    "shifts": lambda: structured_vectors(shift_collections()),
     "records": lambda: structured_vectors(record_collections()),
     "grids": lambda: structured_vectors(grid_collections()),
     "averages": lambda: structured_vectors(averaged_collections()),

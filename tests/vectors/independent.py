@@ -829,6 +829,28 @@ def compiled_channel(weights: list[int], elements: int, index: int, u: list[int]
     raise AssertionError("the weights of a line add up to 2^64")
 
 
+def shifted_channel(sizes: list[int], p: dict, index: int, u: list[int]) -> int:
+    """Each axis in turn, its lists cut off from the front of those of the spec."""
+    absent, moves, empties = (list(p[name]) for name in ("absent", "moves", "empties"))
+    report, stride = 0, 1
+    for axis, size in enumerate(sizes):
+        c, ring = size - 1, p["rings"][axis] == 1
+        count = 0 if c == 1 else c if ring else 2 * c - 1
+        w, moves = moves[:count], moves[count:]
+        e, empties = empties[: count and c], empties[count and c :]
+        x, index = index % size, index // size
+        none, word = u[2 * axis], u[2 * axis + 1]
+        if x == 0:
+            place = sum(word >= sum(e[: j + 1]) for j in range(len(e) - 1))
+        else:
+            moved = x - 1 + sum(word >= total for total in itertools.accumulate(w[:-1]))
+            place = moved % c if ring else min(max(moved - (c - 1), 0), c - 1)
+        said = 0 if none < absent[2 * axis + (x > 0)] else 1 + place
+        report += stride * said
+        stride *= size
+    return report
+
+
 # --- Subset selection -----------------------------------------------------------------------------------------------
 
 

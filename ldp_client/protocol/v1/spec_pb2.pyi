@@ -130,7 +130,7 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel", "averaged_table", "sampled_grid", "set_selection")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel", "averaged_table", "sampled_grid", "set_selection", "shifted_channel")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +148,7 @@ class Mechanism(_message.Message):
     AVERAGED_TABLE_FIELD_NUMBER: _ClassVar[int]
     SAMPLED_GRID_FIELD_NUMBER: _ClassVar[int]
     SET_SELECTION_FIELD_NUMBER: _ClassVar[int]
+    SHIFTED_CHANNEL_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
@@ -165,7 +166,8 @@ class Mechanism(_message.Message):
     averaged_table: AveragedTable
     sampled_grid: SampledGrid
     set_selection: SetSelection
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ..., averaged_table: _Optional[_Union[AveragedTable, _Mapping]] = ..., sampled_grid: _Optional[_Union[SampledGrid, _Mapping]] = ..., set_selection: _Optional[_Union[SetSelection, _Mapping]] = ...) -> None: ...
+    shifted_channel: ShiftedChannel
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ..., averaged_table: _Optional[_Union[AveragedTable, _Mapping]] = ..., sampled_grid: _Optional[_Union[SampledGrid, _Mapping]] = ..., set_selection: _Optional[_Union[SetSelection, _Mapping]] = ..., shifted_channel: _Optional[_Union[ShiftedChannel, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -314,6 +316,20 @@ class CompiledChannel(_message.Message):
     weights: _containers.RepeatedScalarFieldContainer[int]
     distances: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, weights: _Optional[_Iterable[int]] = ..., distances: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ShiftedChannel(_message.Message):
+    __slots__ = ("rings", "steps", "absent", "moves", "empties")
+    RINGS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    ABSENT_FIELD_NUMBER: _ClassVar[int]
+    MOVES_FIELD_NUMBER: _ClassVar[int]
+    EMPTIES_FIELD_NUMBER: _ClassVar[int]
+    rings: _containers.RepeatedScalarFieldContainer[int]
+    steps: _containers.RepeatedScalarFieldContainer[int]
+    absent: _containers.RepeatedScalarFieldContainer[int]
+    moves: _containers.RepeatedScalarFieldContainer[int]
+    empties: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, rings: _Optional[_Iterable[int]] = ..., steps: _Optional[_Iterable[int]] = ..., absent: _Optional[_Iterable[int]] = ..., moves: _Optional[_Iterable[int]] = ..., empties: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class AveragedTable(_message.Message):
     __slots__ = ("number", "q")

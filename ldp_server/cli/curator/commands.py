@@ -14,7 +14,7 @@ import click
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.privacy.rounding import fraction_up, shown
+from ldp_client.privacy.rounding import fraction_down, fraction_up, shown
 from ldp_server.answers.merging.signed import read_release
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.curator.tables import DataSetShape, home_option, show_release
@@ -50,7 +50,7 @@ def curator() -> None:
 @click.option("--rho", help="The budget as a rho (zCDP; tCDP with --omega).")
 @click.option("--omega", help="With --rho: up to which order the budget holds.")
 @click.option("--delta", help="The budget's delta, for releases that have one. [default: none]")
-@click.option("--per-attribute", is_flag=True, help="--epsilon is for records that differ in one attribute alone.")
+@click.option("--per-attribute", is_flag=True, help="The budget is for records that differ in one attribute alone.")
 @click.option("--labels-only", is_flag=True, help="--epsilon is for the label alone: all other columns are public.")
 @json_option
 def create(name: str, home: Path, as_json: bool, **given: Any) -> None:
@@ -61,14 +61,16 @@ def create(name: str, home: Path, as_json: bool, **given: Any) -> None:
     """
     epsilon, rho, omega, delta = (given[name] for name in ("epsilon", "rho", "omega", "delta"))
     narrow = [name for name, chosen in _NARROW.items() if given[chosen]]
-    if len(narrow) > (epsilon is not None):
-        raise InvalidSpec("give one of --per-attribute and --labels-only, with --epsilon")
+    if len(narrow) > 1 or (given["labels_only"] and epsilon is None) or (narrow and omega is not None):
+        raise InvalidSpec("give --per-attribute with --epsilon or --rho, or --labels-only with --epsilon, not both")
     if (epsilon is None) == (rho is None) or (omega is not None and rho is None):
         raise InvalidSpec("give the budget as --epsilon, or as --rho (with --omega, if it is one of tCDP)")
     amount = decimal(epsilon or rho or "", "--epsilon" if epsilon else "--rho")
     accounting = "zcdp" if omega is None else "tcdp"
     if epsilon:
         accounting = narrow[0] if narrow else "pure"
+    elif narrow:
+        accounting = "attribute-zcdp"
     end = None if omega is None else decimal(omega, "--omega")
     lost = Fraction(0) if delta is None else decimal(delta, "--delta")
     create_data_set(home, name, DataSetBudget(accounting, amount, lost, end), int(time.time()))
@@ -112,7 +114,7 @@ def ledger(name: str | None, home: Path, as_json: bool) -> None:
         rows = book.releases(name)
     if as_json:
         for one in found:
-            print_json(_shape(one))
+            print_json(_shape(one) | _together([row for row in rows if row.data_set == one.name]))
         for row in rows:
             print_json(
                 {"number": row.number, "data_set": row.data_set, "made": row.made, "kind": row.kind}
@@ -126,9 +128,37 @@ def ledger(name: str | None, home: Path, as_json: bool) -> None:
         heads = [("number", "right"), ("data set", ""), ("made", ""), ("kind", ""), ("column", ""), ("price", "")]
         table("Releases", heads, [_release_cells(row) for row in rows])
     if name and rows:
+        table("In every accounting", [("accounting", ""), ("all its releases", "")], _side_by_side(rows))
         per = [("column", ""), (f"{found[0].budget.unit} of its releases", "")]
         table("For each column", per, list(_per_column(rows)))
         lines("A line is the price where one person's record becomes one that differs in this column alone.")
+
+
+def _together(rows: list[LedgerRow]) -> dict[str, Any]:
+    """The same as plain data: exact fractions as text, null without a statement."""
+    if not rows:
+        return {}
+    price = sum((row.price for row in rows[1:]), rows[0].price)
+    narrow = {"attribute": price.narrow("attribute"), "attribute_rho": price.one_attribute}
+    whole = {key: price.as_dict()[key] for key in ("epsilon", "delta", "rho", "omega")}
+    return {"together": whole | {name: None if one is None else str(one) for name, one in narrow.items()}}
+
+
+_NO_STATEMENT = "a release has no statement"
+
+
+def _side_by_side(rows: list[LedgerRow]) -> list[tuple[str, str]]:
+    """What all releases of a data set cost together, in each accounting. The budget is kept in one of them."""
+    together = sum((row.price for row in rows[1:]), rows[0].price)
+    end = "" if together.omega is None else f" up to order {shown(fraction_down(together.omega), 6)}"
+    found = {
+        "epsilon": together.epsilon,
+        f"rho{end}": together.rho,
+        "epsilon for each attribute": together.narrow("attribute"),
+        "rho for each attribute": together.one_attribute,
+        "delta, beside each of them": together.delta,
+    }
+    return [(name, _NO_STATEMENT if one is None else shown(fraction_up(one), 6)) for name, one in found.items()]
 
 
 def _spent(one: DataSet) -> str:
@@ -201,7 +231,7 @@ def forget(volunteers: str, collection: Path, yes: bool, as_json: bool) -> None:
         if as_json:
             raise InvalidSpec("--json cannot ask: add --yes")
         click.confirm(f"Delete all volunteers' records of the collection {which.hex()[:12]}?", abort=True)
-    with closing(curated_records(volunteers)) as kept:
+    with closing(curated_records(volunteers)) as kept, kept.curating():
         gone = kept.forget(which)
     if as_json:
         print_json({"collection": which.hex(), "deleted": gone})

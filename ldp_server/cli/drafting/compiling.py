@@ -1,10 +1,14 @@
-"""collection compile: the best table of probabilities for a question, a loss and a metric. No server is called."""
+"""collection compile: the best table of probabilities for a question, a loss and a metric. No server is called.
+
+Up to 63 items, a table of all pairs. More of them, rings, and records get a table by differences (shifted-channel).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -16,12 +20,17 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.compiled_channel import MAX_OUTCOMES, CompiledChannel
+from ldp_client.mechanisms.shifted_channel import ShiftedChannel
+from ldp_client.protocol.domain import Record
 from ldp_server.cli.collections import collection
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.show import busy, lines, print_json
+from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import Unsupported
 from ldp_server.oracles.compiled_channel import CompiledChannelOracle
+from ldp_server.oracles.shifted_channel import ShiftedChannelOracle
 from ldp_server.planning.channels import ChannelGoal, CompiledTable, compile_channel, line_distances, named_loss
+from ldp_server.planning.shifts import Shape, ShiftedTable, design_shifts
 from ldp_server.store.errors import translated
 
 __all__ = ["CompiledFile", "compiled"]
@@ -35,6 +44,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 class CompiledFile:
     """What `collection compile --json` prints."""
 
+    mechanism: str
     elements: int
     reports: int
     epsilon: str
@@ -42,7 +52,9 @@ class CompiledFile:
     """Of two elements as near as any: what a report says at most to tell them apart."""
     expected_loss: float
     least_loss: float
-    """Of the linear programme, in floats."""
+    """Of the linear programme, in floats; a bound that no table is below where `best` is false."""
+    best: bool
+    """Whether no table for this metric has a smaller loss."""
     can_estimate: bool
     """Whether frequencies of items follow from the reports."""
     error_of_a_share: float | None
@@ -66,12 +78,29 @@ class CompiledFile:
     default="equal",
     show_default=True,
     metavar="NAME|FILE",
-    help="equal, line, or a CSV file of distances: whole numbers, a line and a column for each element, none first.",
+    help="equal, line, ring, or a CSV file of distances: whole numbers, a line and a column for each element, none "
+    "first.",
+)
+@click.option(
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar='"FIELD: line|ring [STEP]"',
+    help="Of a record: a field that is a ring, or whose values are STEP apart beside those of the others.",
 )
 @click.option("--expected", type=_FILE, help="A CSV file: how frequent each element is expected to be, none first.")
 @click.option("--users", type=click.IntRange(1), default=100_000, show_default=True, help="For the error printed.")
 @json_option
-def compiled(file: Path, out: Path, loss: str, metric: str, expected: Path | None, users: int, as_json: bool) -> None:
+def compiled(
+    file: Path,
+    out: Path,
+    loss: str,
+    metric: str,
+    axes: tuple[str, ...],
+    expected: Path | None,
+    users: int,
+    as_json: bool,
+) -> None:
     """Give the question in FILE the best table of probabilities for a loss, and write it to OUT.
 
     FILE is a question as `collection draft` writes it: its items, its epsilon and its times are kept. The device proves
@@ -80,35 +109,78 @@ def compiled(file: Path, out: Path, loss: str, metric: str, expected: Path | Non
     if out.exists():
         raise InvalidSpec(f"{out} exists already: give the name of a new file")
     asked = Collection.load(file)
-    k = asked.domain.size
-    if not 2 <= k <= MAX_OUTCOMES:
-        raise InvalidSpec(f"a compiled table takes a domain of at most {MAX_OUTCOMES - 1} items; this one has {k - 1}")
-    goal = ChannelGoal(
-        asked.epsilon,
-        named_loss(loss, k) if loss in {"truth", "absolute", "squared"} else _table(Path(loss), k),
-        _distances(metric, k),
-        None if expected is None else _table(expected, None).ravel(),
-    )
-    with busy("solving a linear programme", quiet=as_json):
-        found = compile_channel(goal)
-    made = _with_table(asked, found)
+    found: CompiledTable | ShiftedTable
+    with busy("looking for the best table", quiet=as_json):
+        if (
+            isinstance(asked.domain, Record)
+            or metric == "ring"
+            or (metric == "line" and asked.domain.size > MAX_OUTCOMES)
+        ):
+            found = _shifted(asked, loss, metric, axes, expected)
+        elif axes:
+            raise InvalidSpec("--axis names a field of a record; this question has none")
+        else:
+            found = _whole_table(asked, loss, metric, expected)
+        made = _with_table(asked, found.randomizer)
+        said = _said(found, users, str(out))
     text = made.to_toml()
     with translated(out):
         out.write_text(text, encoding="utf-8")
-    said = _said(found, users, str(out))
     if as_json:
         print_json(asdict(said))
     else:
         lines(*_in_words(found.randomizer, said))
 
 
-def _with_table(asked: Collection, found: CompiledTable) -> Collection:
+def _whole_table(asked: Collection, loss: str, metric: str, expected: Path | None) -> CompiledTable:
+    """The best table of all pairs."""
+    k = asked.domain.size
+    if not 2 <= k <= MAX_OUTCOMES:
+        raise InvalidSpec(
+            f"a compiled table takes a domain of at most {MAX_OUTCOMES - 1} items; this one has {k - 1}. With --metric "
+            "line or ring there may be 4,096. Without a metric, randomized-response is the best table"
+        )
+    return compile_channel(
+        ChannelGoal(
+            asked.epsilon,
+            named_loss(loss, k) if loss in {"truth", "absolute", "squared"} else _table(Path(loss), k),
+            _distances(metric, k),
+            None if expected is None else _table(expected, None).ravel(),
+        )
+    )
+
+
+def _shifted(asked: Collection, loss: str, metric: str, axes: Sequence[str], expected: Path | None) -> ShiftedTable:
+    """The best table by differences."""
+    if expected is not None:
+        raise InvalidSpec("a table by differences takes all items to be equally frequent: leave out --expected")
+    if metric not in {"line", "ring"}:
+        raise InvalidSpec("records, and more than 63 items, take --metric line or ring")
+    names = asked.domain.names if isinstance(asked.domain, Record) else ()
+    shapes = {name: Shape(metric == "ring") for name in names or ("",)}
+    for text in axes:
+        name, _, words = text.rpartition(":")
+        kind, *step = words.split() or [""]
+        if (
+            name.strip() not in names
+            or kind not in {"line", "ring"}
+            or not all(one.isdigit() for one in step[:1])
+            or step[1:]
+        ):
+            raise InvalidSpec(
+                '--axis is "FIELD: line" or "FIELD: ring", with a field of the record, and a whole STEP after it'
+            )
+        shapes[name.strip()] = Shape(kind == "ring", int(step[0]) if step else 1)
+    return design_shifts(asked.epsilon, asked.domain, list(shapes.values()), loss)
+
+
+def _with_table(asked: Collection, randomizer: CompiledChannel | ShiftedChannel) -> Collection:
     return Collection.create(
         asked.question,
         asked.domain,
-        "compiled-channel",
+        randomizer.name,
         asked.epsilon,
-        parameters=found.parameters,
+        parameters=dict(randomizer.parameters()),
         opens=asked.opens,
         closes=asked.closes,
         schedule=asked.schedule,
@@ -147,33 +219,41 @@ def _table(file: Path, elements: int | None) -> Floats:
     return table
 
 
-def _said(found: CompiledTable, users: int, file: str) -> CompiledFile:
+def _said(found: CompiledTable | ShiftedTable, users: int, file: str) -> CompiledFile:
     randomizer = found.randomizer
-    nearest = min(randomizer.distances, default=1) / randomizer.furthest
     error: float | None = None
     with contextlib.suppress(Unsupported):
-        error = CompiledChannelOracle(randomizer).noise_per_report() / math.sqrt(users)
+        oracle = oracle_for(randomizer)
+        if isinstance(oracle, CompiledChannelOracle | ShiftedChannelOracle):
+            error = oracle.noise_per_report() / math.sqrt(users)
+    if isinstance(randomizer, ShiftedChannel):
+        nearest = min(axis.step for axis in randomizer.axes) / randomizer.furthest
+    else:
+        nearest = min(randomizer.distances, default=1) / randomizer.furthest
     return CompiledFile(
-        randomizer.size,
-        randomizer.bound,
-        randomizer.epsilon.text,
-        float(randomizer.epsilon) * nearest,
-        found.expected_loss,
-        found.least_loss,
-        error is not None,
-        error,
-        users,
-        file,
+        mechanism=randomizer.name,
+        elements=randomizer.size,
+        reports=randomizer.bound,
+        epsilon=randomizer.epsilon.text,
+        nearest_epsilon=float(randomizer.epsilon) * nearest,
+        expected_loss=found.expected_loss,
+        least_loss=found.least_loss,
+        best=found.best,
+        can_estimate=error is not None,
+        error_of_a_share=error,
+        users=users,
+        file=file,
     )
 
 
-def _in_words(randomizer: CompiledChannel, said: CompiledFile) -> list[str]:
+def _in_words(randomizer: CompiledChannel | ShiftedChannel, said: CompiledFile) -> list[str]:
+    least = "the least of all tables is" if said.best else "no table for this metric is below"
     found = [
         f"{said.reports} reports for {said.elements} elements (none is one of them), epsilon {said.epsilon}: a device "
         "proves it before it answers.",
-        f"Expected loss {said.expected_loss:.6g}; the least that the linear programme allows is {said.least_loss:.6g}.",
+        f"Expected loss {said.expected_loss:.6g}; {least} {said.least_loss:.6g}.",
     ]
-    if randomizer.distances:
+    if said.nearest_epsilon < float(randomizer.epsilon):
         found.append(
             f"The metric protects near elements more than far ones. The nearest differ by a factor e^"
             f"{said.nearest_epsilon:.3g} at most, the furthest by e^{said.epsilon}: that is what a report costs."
@@ -182,6 +262,11 @@ def _in_words(randomizer: CompiledChannel, said: CompiledFile) -> list[str]:
         found.append(
             "The reports do not tell all elements apart, so no frequencies follow from them, and a server refuses the "
             "question. Use --loss truth, or a larger epsilon."
+        )
+    elif said.error_of_a_share > 1:
+        found.append(
+            f"With {said.users:,} users, single items cannot be told from each other: the standard error of a rare "
+            "item's share is above 100%. Ask for fewer, wider items, or for sums of many neighbours."
         )
     else:
         found.append(

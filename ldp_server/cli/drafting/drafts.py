@@ -29,6 +29,7 @@ from ldp_server.planning.areas import AreasDraft, AreasGoal, draft_areas
 from ldp_server.planning.averages import AveragesDraft, draft_averages
 from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
 from ldp_server.planning.sets import SetsDraft, draft_sets
+from ldp_server.planning.volunteers import VolunteersWish, volunteer_shares
 from ldp_server.store.errors import translated
 
 __all__ = ["DraftOptions", "drafted", "read_field"]
@@ -80,6 +81,17 @@ class DraftOptions:
     period: str | None
     reports: int | None
     smallest_batch: int | None
+    volunteers: str | None
+    volunteer_epsilon: str | None
+
+    @property
+    def wish(self) -> VolunteersWish | None:
+        """Which shares of volunteers the promise is to speak of."""
+        if self.volunteers is None:
+            if self.volunteer_epsilon is not None:
+                raise InvalidSpec("--volunteer-epsilon goes with --volunteers: which share of the users volunteers?")
+            return None
+        return VolunteersWish(volunteer_shares(self.volunteers), self.volunteer_epsilon)
 
 
 _DRAFT_OPTIONS = (
@@ -137,6 +149,12 @@ _DRAFT_OPTIONS = (
         metavar="N",
         help="Reports are sealed and pass through a relay, at least N together. [default: no relay]",
     ),
+    click.option(
+        "--volunteers", metavar="SHARES", help="Frequencies, tables, average: also with so many volunteers (0.01,0.05)."
+    ),
+    click.option(
+        "--volunteer-epsilon", metavar="EPSILON", help="The price of a curator's release. [default: --epsilon]"
+    ),
 )
 
 
@@ -176,7 +194,13 @@ def drafted(file: Path, options: DraftOptions, as_json: bool) -> None:
     schedule = _schedule(options, closes - opens)
     with busy("planning", quiet=as_json):
         found = draft(
-            question, goal, opens=opens, closes=closes, schedule=schedule, smallest_batch=options.smallest_batch
+            question,
+            goal,
+            opens=opens,
+            closes=closes,
+            schedule=schedule,
+            smallest_batch=options.smallest_batch,
+            volunteers=options.wish,
         )
     _write(file, found, as_json=as_json)
 
@@ -196,6 +220,8 @@ def _of_sets(options: DraftOptions, *, quiet: bool) -> SetsDraft:
     """Plan a question about users who hold several items."""
     if options.question is None:
         raise InvalidSpec("a draft needs --question")
+    if options.wish is not None:
+        raise InvalidSpec("--volunteers: a curator's release is not merged with sets")
     wanted = (options.users, options.epsilon, options.within)
     goal = sets_goal(_names(options), options.sizes, options.most, wanted, options.confidence, options.share)
     with busy("planning", quiet=quiet):
@@ -211,7 +237,9 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
         raise InvalidSpec(f'a draft of {options.kind} needs --field for each field, such as --field "age: 0..8"')
     details = _details(options)
     fields = tuple(read_field(text) for text in options.field)
-    wanted = (options.users, options.epsilon, options.within)
+    wanted, wish = (options.users, options.epsilon, options.within), options.wish
+    if wish is not None and options.kind != _TABLES:
+        raise InvalidSpec(f"--volunteers: a curator's release is merged with tables, and not with {options.kind}")
     with busy("planning", quiet=quiet):
         if options.kind == AVERAGES:
             goal = averages_goal(fields, options.number, wanted, options.confidence, options.share)
@@ -220,9 +248,8 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
             return draft_areas(question, AreasGoal(Record(fields), *wanted, options.confidence), **details)
         workload = tuple(tuple(name.strip() for name in one.split(",")) for one in options.table)
         default = "pairs" if len(fields) > 1 else "singles"
-        return draft_tables(
-            question, TablesGoal(Record(fields), workload or default, *wanted, options.confidence), **details
-        )
+        tables = TablesGoal(Record(fields), workload or default, *wanted, options.confidence)
+        return draft_tables(question, tables, wish, **details)
 
 
 def read_field(text: str) -> Field:

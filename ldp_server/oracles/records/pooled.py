@@ -21,7 +21,7 @@ fields of a user's cell agree with the row. These classes are as many for all ro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -35,6 +35,7 @@ from ldp_server.oracles.laws.skewed import skewed_intervals
 from ldp_server.oracles.records.joint import MOST_JOINT, all_possible
 from ldp_server.oracles.records.mixture import MixtureLaw
 from ldp_server.oracles.records.parts import DrawnPart, Places, centred, marginal
+from ldp_server.oracles.records.shrinking import Effect, shrunk
 from ldp_server.oracles.records.sources import AskedTable
 
 __all__ = ["MOST_POOLED", "Pooled", "Pooling", "subsets"]
@@ -46,6 +47,7 @@ _EXACT_ROWS = 4096
 _READ = 32
 """So many rows are looked at to see how much the reports of linear hash spread."""
 _SMALL = 1e-12
+_LEAST_SPREAD = 0.05
 
 
 def subsets(places: Places) -> Iterator[Places]:
@@ -90,12 +92,16 @@ class Pooling:
 
     def table(self, places: Places) -> Floats:
         """Return the pooled table of some fields, of which every subset is known."""
+        return self._summed(places, {subset: self.effect(subset) for subset in subsets(places)})
+
+    def _summed(self, places: Places, effects: Mapping[Places, Floats]) -> Floats:
+        """The table with these effects."""
         shape = [self.sizes[place] for place in places]
         found = np.full(shape, self.users / math.prod(shape))
         for subset in subsets(places):
             axes = [self.sizes[place] if place in subset else 1 for place in places]
             others = math.prod(shape) // math.prod(axes)
-            found = found + self.effect(subset).reshape(axes) / others
+            found = found + effects[subset].reshape(axes) / others
         return found
 
     @cached_property
@@ -112,12 +118,28 @@ class Pooling:
         cells = sum(math.prod(self.sizes[place] for place in one) for one in self.largest)
         if cells > MOST_JOINT:
             return {}
-        return all_possible(self.users, self.sizes, {one: self.table(one) for one in self.largest})
+        wanted = {subset for one in self.largest for subset in subsets(one)}
+        effects = shrunk(self.users, {one: Effect(self.effect(one), self.spread(one)) for one in wanted})
+        return all_possible(self.users, self.sizes, {one: self._summed(one, effects) for one in self.largest})
 
     def variance(self, subset: Places) -> float:
         """Return the variance of each free number of e_S in an orthonormal basis, for users spread evenly."""
         known = sum(part.reports / part.noise for part in self.parts if part.knows(frozenset(subset)))
         return self.users**2 / known / math.prod(self.sizes[place] for place in subset) if known else math.inf
+
+    def spread(self, subset: Places) -> float:
+        """Return the same for the users as they are estimated to lie: an effect e_S makes it smaller.
+
+        A report about T says a vector of the same length whatever it is (randomized response, parity; nearly so for the
+        others). So the variances of all free numbers add up to those of users spread evenly less |e_S|^2 w^2/n_T.
+        """
+        even, free = self.variance(subset), math.prod(self.sizes[place] - 1 for place in subset)
+        if not free or math.isinf(even):
+            return even
+        counts = np.array([part.reports for part in self.parts], np.float64)
+        seen = max(0.0, float(np.square(self.effect(subset)).sum()) - free * even)
+        less = seen / free * float(np.sum(np.square(self.weights(subset)) / counts))
+        return max(even - less, _LEAST_SPREAD * even)
 
 
 @dataclass(frozen=True)

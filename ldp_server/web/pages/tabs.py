@@ -36,6 +36,8 @@ def tabs(
     found = [Tab(f"{start}/{view}{end}", VIEWS[view].title, view == name) for view in offered(summary)]
     across = [(view, "" if view == "compare" else end) for view in offered_across(summary)]
     found += [Tab(f"{start}/{view}{keep}", ACROSS[view], view == name) for view, keep in across]
+    if "gaps" in offered(summary):
+        found.append(Tab(f"{start}/fair-map", "Fair map", name == "fair-map"))
     return found + [Tab(f"{start}/volunteers", "With volunteers", name == "volunteers")] * volunteers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from ldp_client.mechanisms.records.averaged_table import AveragedTable
 from ldp_client.mechanisms.records.sampled_grid import SampledGrid
 from ldp_client.mechanisms.records.sampled_table import SampledTable
 from ldp_client.mechanisms.set_selection import SetSelection
+from ldp_client.mechanisms.shifted_channel import ShiftedChannel
 from ldp_client.mechanisms.subset_selection import SubsetSelection
 
 
@@ -199,6 +201,31 @@ class NeverProved(CompiledChannel):
     """Takes any table."""
 
     def _prove(self, distance: int, pairs: object) -> None:
+        pass
+
+
+class StopsShort(ShiftedChannel):
+    """Who would move beyond an end stays: then the end is a sign of where one is not."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        report = super().randomize(index, words)
+        axis = self.axes[0]
+        moved = index - 1 + bisect_right(self.limits[0][0], words[1] + (1 << self.word_bits)) - axis.places + 1
+        return report if not index or not report or 0 <= moved < axis.places else index
+
+
+class NoneStaysPut(ShiftedChannel):
+    """Who has no value and says one says the first place."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        report = super().randomize(index, words)
+        return report if index else min(report, 1)
+
+
+class MovesUnproved(ShiftedChannel):
+    """Takes any table."""
+
+    def _prove(self, where: str, axis: object) -> None:
         pass
 
 

@@ -12,6 +12,7 @@ from ldp_client.mechanisms.expander_sketch import ExpanderSketch
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse
+from ldp_client.mechanisms.shared.axis import Axis
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_client.protocol.epsilon import Epsilon
 from tests.client.mechanisms import broken
@@ -138,6 +139,17 @@ def test_declared_linear_hash(epsilon, q, t):
             check_declared(two)
 
 
+LINE = (
+    Axis(
+        False,
+        1,
+        (24 << 58, 16 << 58),
+        tuple(weight << 58 for weight in (19, 12, 16, 8, 9)),
+        tuple(weight << 58 for weight in (22, 20, 22)),
+    ),
+)
+
+
 @pytest.mark.parametrize(
     "randomizer",
     [
@@ -163,6 +175,9 @@ def test_declared_linear_hash(epsilon, q, t):
         broken.OverstatedRatio(ONE, 3, 10),
         broken.LimitOnTheWrongSide(ONE, 2, tuple(w << 58 for w in (46, 18, 18, 46)), (), 6),
         broken.ReadsTheTableAcross(ONE, 3, tuple(w << 58 for w in (30, 18, 16, 14, 36, 14, 20, 14, 30)), (), 6),
+        broken.StopsShort(Epsilon("1.5"), ("",), LINE, 6),
+        broken.NoneStaysPut(Epsilon("1.5"), ("",), LINE, 6),
+        broken.MovesUnproved(Epsilon("1.2"), ("",), LINE, 6),
         broken.NeverProved(ONE, 2, tuple(w << 58 for w in (47, 17, 17, 47)), (), 6),
     ],
     ids=lambda r: f"{type(r).__name__}-{r.size}",

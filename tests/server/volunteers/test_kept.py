@@ -7,10 +7,11 @@ from contextlib import closing
 
 import pytest
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, Unavailable
 from ldp_server.store import Admission, NewCollection
 from ldp_server.store.engines import open_store
 from ldp_server.store.errors import ReadOnly
+from ldp_server.volunteers import interface
 from ldp_server.volunteers.interface import Given
 from ldp_server.volunteers.kept import KeptRecords
 from ldp_server.volunteers.opening import curated_records, served_records
@@ -188,3 +189,43 @@ def test_what_a_curator_names(tmp_path):
         curated_records("mysql://db")
     KeptRecords(tmp_path / "volunteers.db").close()
     curated_records(str(tmp_path)).close()
+
+
+def test_one_curator_at_a_time(place, records, asked, monkeypatch):
+    """The second one waits for the first, and then says that it is there. A third comes in afterwards."""
+    monkeypatch.setattr(interface, "CURATOR_SECONDS", 0.0)
+    other = curated_records(place[0] or str(place[1]))
+    with records.curating() as mine:
+        assert mine()
+        with pytest.raises(Unavailable, match="another curator"), other.curating():
+            raise AssertionError("two at once")
+    with other.curating() as mine:
+        assert mine()
+    other.close()
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_curator_whose_session_ended_knows_that_it_is_no_longer_alone(place, records, asked):
+    import psycopg
+
+    with records.curating() as mine:
+        assert mine()
+        with psycopg.connect(place[0], autocommit=True) as side:
+            side.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = 7908"
+            )
+            for _ in range(500):
+                if not side.execute("SELECT 1 FROM pg_locks WHERE classid = 7908").fetchone():
+                    break
+        assert not mine()
+
+
+def test_the_names_of_those_that_were_used(records, asked):
+    for name in (b"a" * 32, b"b" * 32):
+        records.give(asked, name, b"sealed", NOW)
+    assert records.used(asked) == []
+    records.take(asked, NOW)
+    records.give(asked, b"c" * 32, b"sealed", NOW)
+    assert sorted(records.used(asked)) == [b"a" * 32, b"b" * 32]
+    records.give_back(asked, [b"a" * 32])
+    assert records.used(asked) == [b"b" * 32]

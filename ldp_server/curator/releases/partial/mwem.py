@@ -88,7 +88,7 @@ class PairTable(CentralMechanism):
 
     @property
     def price(self) -> CentralPrice:
-        return CentralPrice(rho=self.rho)
+        return CentralPrice(rho=self.rho, attribute_rho=self.rounds * self._squared)
 
     @property
     def _squared(self) -> Fraction:

@@ -67,7 +67,7 @@ class ProjectedConjunctions(CentralMechanism):
 
     @property
     def price(self) -> CentralPrice:
-        return CentralPrice(rho=self.rho)
+        return CentralPrice(rho=self.rho, attribute_rho=self.rho * self.k / self.bits)
 
     @property
     def about(self) -> str:
