@@ -69,7 +69,7 @@ class BulkReedSolomon:
 
     def __init__(self, code: ReedSolomon) -> None:
         self.code = code
-        self._inverses: dict[tuple[int, ...], Symbols] = {}
+        self._weights: dict[tuple[tuple[int, ...], tuple[int, ...]], Symbols] = {}
         parity = [code.coefficients(m) for m in range(code.data, code.length)]
         self._parity = np.array(parity, np.int64).reshape(code.length - code.data, code.data).T
 
@@ -90,23 +90,27 @@ class BulkReedSolomon:
 
     def interpolate(self, positions: Sequence[int], symbols: Symbols) -> Symbols:
         """The messages (n, k) of the codewords that have `symbols` (n, k) at k distinct positions."""
-        key = tuple(positions)
-        if key not in self._inverses:
-            self._inverses[key] = self._basis(key)
-        return self.field.combine(symbols, self._inverses[key])
+        return self.through(positions, symbols, range(self.code.data))
 
-    def _basis(self, positions: tuple[int, ...]) -> Symbols:
-        """Column m: the weights of the symbols at `positions` in f(m), m < k (Lagrange at other points)."""
-        bits, k = self.code.bits, self.code.data
-        matrix = np.zeros((k, k), np.int64)
+    def through(self, positions: Sequence[int], symbols: Symbols, wanted: Sequence[int]) -> Symbols:
+        """The symbols (n, w) at the wanted positions of the codewords that have `symbols` (n, k) at k others."""
+        key = (tuple(positions), tuple(wanted))
+        if key not in self._weights:
+            self._weights[key] = self._basis(*key)
+        return self.field.combine(symbols, self._weights[key])
+
+    def _basis(self, positions: tuple[int, ...], wanted: tuple[int, ...]) -> Symbols:
+        """Column i: the weights of the symbols at `positions` in f(wanted[i]) (Lagrange)."""
+        bits = self.code.bits
+        matrix = np.zeros((len(positions), len(wanted)), np.int64)
         for j, here in enumerate(positions):
-            for m in range(k):
+            for i, m in enumerate(wanted):
                 top = bottom = 1
                 for other in positions:
                     if other != here:
                         top = multiply(top, m ^ other, bits)
                         bottom = multiply(bottom, here ^ other, bits)
-                matrix[j, m] = multiply(top, inverse(bottom, bits), bits)
+                matrix[j, i] = multiply(top, inverse(bottom, bits), bits)
         return matrix
 
     def decode(self, received: Sequence[int | None]) -> tuple[int, ...] | None:

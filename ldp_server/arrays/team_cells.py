@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -42,6 +43,8 @@ Messages = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.int64]
 
 _LOW32 = np.uint64(0xFFFFFFFF)
+_FEW_TEAMS = 8
+"""Up to so many teams, all sets of them are tested for near-copies."""
 
 
 def _pack(fields: Messages, starts: tuple[int, ...], bits: int) -> Indexes:
@@ -131,7 +134,7 @@ class BulkCode(BulkCells):
 
     def near_copies(self) -> list[tuple[list[int], float]]:
         """Ways in which another element can share cells with a given one: the teams left to tell them apart, and the
-        natural logarithm of how many such elements there are.
+        natural logarithm of how many such elements there are on average, which may be below 0.
         """
         return []
 
@@ -173,23 +176,35 @@ class BulkExpanderCode(BulkCode):
         self.starts, self.widths = code.starts, code.widths
 
     def near_copies(self) -> list[tuple[list[int], float]]:
-        """An element that shares the cells of some teams S has their symbols and pointers: |S| c bits, and y bits for
-        every hash in those cells. Returned are all S that leave two teams or more; for many teams, runs and pairs.
+        """The sets of teams whose cells another element can share, counted as bits that are left free.
+
+        An element that shares the cells of the teams S has their symbols: `widths[m]` bits for a data symbol, whose
+        padding is zero in every element, and `chunk_bits` for a parity symbol. It also has the hashes in those cells,
+        `hash_bits` for every team outside S that one of S names. All other bits are free. Two elements share at most
+        data - 1 symbols, so in at least teams - data + 1 teams they differ. Returned are all S of so few teams; beyond
+        8 teams those that leave up to three teams more than the least number, single teams, pairs and runs.
         """
-        code, teams = self.code, range(self.teams)
-        if self.teams <= 8:
-            sets = [set(s) for size in range(1, self.teams - 1) for s in itertools.combinations(teams, size)]
-        else:
-            sets = [set(pair) for size in (1, 2) for pair in itertools.combinations(teams, size)]
-            order = self._walk()
-            sets += [set(order[i : i + n]) for n in range(3, self.teams - 2) for i in range(self.teams - n + 1)]
+        code = self.code
         out = []
-        for shared in sets:
+        for shared in self._shared_sets():
             named = {n for m in shared for n in code.expander.neighbours[m]}
             named = named - shared if code.symbol_pointers else named | shared
-            fixed = len(shared) * code.chunk_bits + len(named) * code.hash_bits
-            out.append(([m for m in teams if m not in shared], max(0, self.bits - fixed) * math.log(2)))
+            symbols = sum(self.widths[m] if m < code.data else code.chunk_bits for m in shared)
+            free = self.bits - symbols - len(named) * code.hash_bits
+            out.append(([m for m in range(self.teams) if m not in shared], free * math.log(2)))
         return out
+
+    def _shared_sets(self) -> list[set[int]]:
+        """The sets of teams that an element can share with another one, as `near_copies` says."""
+        teams, data = range(self.teams), self.code.data
+        sizes: Iterable[int] = range(1, data)
+        if self.teams > _FEW_TEAMS:
+            sizes = sorted({1, 2, *range(max(1, data - 3), data)} & set(sizes))
+        out = {frozenset(s) for size in sizes for s in itertools.combinations(teams, size)}
+        if self.teams > _FEW_TEAMS:
+            order = 2 * self._walk()
+            out |= {frozenset(order[i : i + n]) for n in range(3, data) for i in teams}
+        return [set(s) for s in sorted(out, key=lambda s: (len(s), sorted(s)))]
 
     def _walk(self) -> list[int]:
         """The teams along the expander's first cycle."""

@@ -32,7 +32,7 @@ from ldp_server.heavy_hitters.promise import BETA, MIXTURES, check_beta
 from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.heavy_hitters.run import DecodeLimits, Estimated, OnProgress, Run, Watch
 from ldp_server.heavy_hitters.search import tree
-from ldp_server.heavy_hitters.search.acceptance import Settings
+from ldp_server.heavy_hitters.search.acceptance import Settings, limits_of
 from ldp_server.heavy_hitters.search.rounds import Hooks, decode_scores
 from ldp_server.heavy_hitters.search.scores import TeamScores
 from ldp_server.heavy_hitters.search.tails import threshold
@@ -45,7 +45,8 @@ __all__ = ["DECODERS", "Means", "decode"]
 
 _AGAINST = 3.5  # standard errors
 _MOST_START = 20_000
-_TREE_WIDER, _TREE_LAST = 4, 4
+_LAST, _TREE_WIDER = 4, 4
+"""The factors by which the last rounds' searches are wider, and all searches of a tree."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -123,14 +124,16 @@ def _decoder_name(sketch: TeamSketch, oracle: TeamSketchOracle, wanted: str | No
 def _by_scores(run: Run) -> HeavyHitters:
     """Decode all teams together: the decoders "soft" and "paths"."""
     counting, (candidates, part) = run.finding, run.candidates()
-    bar = threshold(run.worth(counting), run.support[1], run.log_items, part * run.false_items) + MIXTURES
+    least = threshold(run.worth(counting), run.support[1], run.log_items, part * run.false_items)
+    bar = least + MIXTURES[run.decoder]
     if not math.isfinite(bar):
         return run.nothing()
-    width, last, only_best = run.limits.width, 1, 0
+    width, only_best = run.limits.width, 0
     if isinstance(run.code, BulkTreeCode):  # one start instead of one in every team
-        width, last, only_best = _TREE_WIDER * width, _TREE_LAST, tree.MOST_CELLS
+        width, only_best = _TREE_WIDER * width, tree.MOST_CELLS
     teams, noise = run.scores(counting, 0 if candidates else only_best), run.noise(counting)
-    settings = Settings(bar, width=width, last=last, rounds=run.limits.rounds, most=run.limits.items)
+    limits = limits_of(run.code)
+    settings = Settings(bar, width=width, last=_LAST, rounds=run.limits.rounds, most=run.limits.items, **limits)
 
     def on_round(number: int) -> None:
         run.watch.say("search", 1 - 0.7**number)
@@ -138,13 +141,15 @@ def _by_scores(run: Run) -> HeavyHitters:
     hooks = Hooks(run.in_domain, run.watch.tick, on_round, run.executor)
     found = decode_scores(run.code, teams, noise, settings, hooks, candidates, run.beginning if run.start else None)
     unit, indexes = run.unit(counting, noise), run.indexes(found.messages)
-    named = found.candidates
+    named, last = found.candidates, found.bar
+    mixtures = found.mixtures + float((found.doubts / (1 + found.doubts)).sum()) if run.decoder == "soft" else None
     if not counting.once or not len(indexes):
-        return run.answer(Estimated(indexes, found.scores, found.errors, unit, bar, bar, found.bars, named))
+        return run.answer(Estimated(indexes, found.scores, found.errors, unit, last, last, found.bars, named, mixtures))
     scores, errors = run.estimated(found.messages)
     other = run.unit(run.weighed, run.noise(run.weighed))
     part = unit / other  # bars are those of the counts in which items were found; scores are now those of all reports
-    return run.answer(Estimated(indexes, scores, errors, other, bar * part, bar, found.bars * part, named))
+    bars = found.bars * part
+    return run.answer(Estimated(indexes, scores, errors, other, last * part, last, bars, named, mixtures))
 
 
 def _by_levels(run: Run) -> HeavyHitters:

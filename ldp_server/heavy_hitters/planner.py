@@ -52,7 +52,6 @@ DEFAULT_MEMORY = 3 << 29
 _SEED = bytes(SEED_BYTES)  # a promise does not depend on the seed
 _SHORT = 96  # bits: beyond, an expander's near-copies make false items (docs/heavy-hitters.md)
 _TOLERANCE = 1.03
-_POINTER = 4  # bits
 _PROFILES = tuple(itertools.product((4, 2, 0), (7, 8), (2, 1)))
 """A tree's profiles: by how many bits the first payload is shorter than the cell, the bits of the other levels' hashes,
 and the number of levels that only check."""
@@ -64,6 +63,8 @@ _SORTED = 12
 """Bytes of a report among sorted ones, with those that are new and the sum of both."""
 _BEST = 3 * 8 * MOST_CELLS
 """Bytes of a level's best cells: their numbers and scores, twice, and in the order of searches."""
+_POINTERS = (4, 3)  # bits
+_REDUNDANT = 2
 _OVERLAP = 1.05
 """An expander's promised frequency is above the measured one by about this factor: the formula adds up the failures of
 many near-copy tests, which overlap. Plans are compared without it."""
@@ -124,22 +125,28 @@ def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
     return q, t
 
 
-def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> ExpanderSketch | None:
-    """A cycle with two pointers of 4 bits, chunks as long as the cell then allows, and one team more than data chunks.
+def _data_chunks(bits: int, cell_bits: int, pointer: int) -> int:
+    """How many chunks carry an item's bits in cells with two pointers."""
+    return max(2, -(-bits // max(1, min(16, cell_bits - 2 * pointer))))
 
-    A chunk is one bit longer than the item needs. Each bit of padding halves the number of near-copies that an item is
-    tested against. These tests lose more true items than the longer search with one more team.
+
+def _expander(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> ExpanderSketch | None:
+    """A cycle with two pointers, and two teams more than data chunks.
+
+    With two redundant teams an item has a tenth of the nearly as strong relatives that one leaves. Pointers of 3 bits
+    are taken where they spare a data chunk, otherwise 4 bits: fewer teams are searched better. A chunk is one bit
+    longer than the item needs if the cell has room: each bit of padding halves the number of near-copies.
     """
     bits = (size - 1).bit_length()
-    widest = min(16, cell_bits - 2 * _POINTER)
-    data = max(2, -(-bits // max(1, widest)))
-    chunk, teams = min(widest, -(-bits // data) + 1), data + 1
+    pointer = min(_POINTERS, key=lambda bits_: (_data_chunks(bits, cell_bits, bits_), -bits_))
+    widest, data = min(16, cell_bits - 2 * pointer), _data_chunks(bits, cell_bits, pointer)
+    chunk, teams = min(widest, -(-bits // data) + 1), data + _REDUNDANT
     if widest < 6 or teams > min(64, 1 << chunk) or (bits > _SHORT and not forced):
         return None
-    field = _field(epsilon, 1 << chunk + 2 * _POINTER)
+    field = _field(epsilon, 1 << chunk + 2 * pointer)
     if field is None:
         return None
-    return ExpanderSketch(epsilon, size, _SEED, teams, chunk, _POINTER, 2, 0, *field, symbol_pointers=1)
+    return ExpanderSketch(epsilon, size, _SEED, teams, chunk, pointer, 2, 0, *field, symbol_pointers=1)
 
 
 def _tree(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> TreeSketch | None:
@@ -161,7 +168,7 @@ def _profiled(epsilon: Epsilon, size: int, cell_bits: int, q: int, t: int) -> Tr
     """
     bits, false = (size - 1).bit_length(), false_items_of(BETA)
     noise = Noise(1 << 40, 1.0, 1.0)
-    bar = normal_quantile(math.log(false) - math.log(size)) + MIXTURES
+    bar = normal_quantile(math.log(false) - math.log(size)) + MIXTURES["paths"]
     z = _PROFILE_AT * math.sqrt(2 * (math.log(size) + math.log(2 / BETA)))
     found: list[tuple[float, int, TreeSketch]] = []
     for first, hashed, checks in _PROFILES if bits <= _LONG else _LONG_PROFILES:

@@ -47,7 +47,9 @@ LEAST_BETA = 1e-6
 """Below, the normal laws of recall.py say little."""
 PROBABILITY = 0.95
 """The probability with which an item taken alone is listed at its promised frequency."""
-MIXTURES = 0.35
+MIXTURES = {"soft": 0.1, "paths": 0.35}
+"""By decoder. "soft" compares each item with the elements that share its cells, so the rest of the margin is about the
+noise: it divides the expected items from noise by 2.5."""
 _STEPS = 40
 
 
@@ -101,8 +103,7 @@ def told(promise: Promise) -> tuple[str, ...]:
         f"Each item held by at least {each} is listed with probability {PROBABILITY:.0%}. This is for each item alone, "
         "not for all of them at once.",
         "Both are about the noise. Mixtures of items held by nearly so many users can look like an item, and can hide "
-        "one. No bound is proved for these: 80 lists from crowds with 35 such items had 5 false ones "
-        "(docs/heavy-hitters.md).",
+        "one. No bound is proved for these: docs/heavy-hitters.md has what was measured in crowds of such items.",
         "This is about honest reports: users who agree to lie together can plant or hide items (docs/heavy-hitters.md "
         "says how many it takes).",
     )
@@ -139,7 +140,8 @@ def promised_candidate(sketch: TeamSketch, decoder: str, bar: float, users: int)
     if not math.isfinite(bar):
         return math.inf
     noise = _noise(sketch, users)
-    law = replace(miss_law(sketch, decoder, bar, noise), copies=(), beam=())  # nothing is searched, no copy is near
+    law = miss_law(sketch, decoder, bar, noise)
+    law = replace(law, copies=(), beam=(), relatives=())  # nothing is searched, and nothing near it is asked for
     unit = math.sqrt(noise.reports * noise.variance)
     return _least(lambda held: law.missed(held / unit), 1 - PROBABILITY, bar * unit, unit)
 
@@ -164,7 +166,7 @@ def _bar(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users:
         steps = sketch.step_bits if isinstance(sketch, TreeSketch) else 0
         log_items = math.log(64) + steps * math.log(2)
     bar = threshold(max(1, int(users * _part(sketch, decoder))), s, log_items, false_items_of(beta))
-    return bar + MIXTURES if decoder in ("soft", "paths") else bar
+    return bar + MIXTURES.get(decoder, 0.0)
 
 
 def promised(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int) -> Promise:

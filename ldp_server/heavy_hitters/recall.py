@@ -6,6 +6,10 @@ adds up their probabilities:
 
 - *threshold*: its estimate lies below the bar;
 - *near-copies*: in the k teams that a near-copy does not share, its evidence is too weak. Its mean is sqrt(k/M) z;
+- *relatives*: an element that nobody holds and that shares a part s of the cells has a score y that is normal about s x
+  with variance 1 - s^2, given the item's score x. The item is missed if the sum of R = exp((y^2 - x^2)/2) over its
+  relatives exceeds the limit d. That has at most the probability of the sum of E min(R/d, 1). With y0^2 = x^2 + 2 ln d
+  and the normal tail Q, the expectation is Q((y0 - s x)/sqrt(1 - s^2)) + Q((x - s y0)/sqrt(1 - s^2))/(s d);
 - *balance*: the teams disagree (probability `chi_tail`), and the item does not pass when its highest teams are cut. Let
   h_m be the standardised lack of team m, and cut at c = z - d tau sqrt(M). The cut item passes the balance test if the
   sum of ((h_m - d)+)^2 is at most the test's limit, because the mean of the squares is least about the mean. Its score
@@ -32,8 +36,8 @@ import numpy.typing as npt
 
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
-from ldp_server.arrays.team_cells import bulk_code
-from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
+from ldp_server.arrays.team_cells import BulkCode, bulk_code
+from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings, limits_of
 from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quantile
 
 __all__ = ["MissLaw", "miss_law"]
@@ -45,6 +49,8 @@ _CUTS = (0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3, 1.7, 2.2)
 _GRID = 1 << 13
 _SLOPES, _NEGLIGIBLE = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0), 1e-12
 _PREFIXES = 1 << 17  # w of a tree's last rounds: DecodeLimits.width times 16
+_POINTS = (np.arange(240) + 0.5) / 20 - 6.0
+_WEIGHTS = np.exp(-(_POINTS**2) / 2) / (20 * math.sqrt(2 * math.pi))
 _KEPT = 64  # w of the classical tree, level by level
 _LEVELS = 0.4  # measured: what the classical tree's search costs beside its noise
 _AGAINST = 3.5  # standard errors by which the classical tree's levels may disagree
@@ -53,6 +59,12 @@ _AGAINST = 3.5  # standard errors by which the classical tree's levels may disag
 def _tail(z: float) -> float:
     """P(N(0,1) > z)."""
     return math.exp(log_normal_tail(z))
+
+
+def _log_tails(z: Floats) -> Floats:
+    """The logarithms of the normal law's upper tails; 0, which is an upper bound, where z is negative."""
+    points, tails = _tails()
+    return np.asarray(np.interp(z, points, np.log(tails), left=0.0))
 
 
 @cache
@@ -106,6 +118,10 @@ class MissLaw:
     """Near-copy tests: the number of teams, the evidence that they must show, and how many such tests there are."""
     balance: tuple[float, float] | None = None
     """The limit of the balance test, and the probability with which noise exceeds it; None: there is no such test."""
+    relatives: tuple[tuple[float, float], ...] = ()
+    """The part of the cells that relatives share, and the logarithm of how many share it."""
+    doubt: float = math.inf
+    """The limit d."""
     beam: tuple[tuple[float, float], ...] = ()
     """For each level of a tree: the mean score of the item's prefix over z, and the score that it needs."""
     levels_agree: bool = False
@@ -119,7 +135,21 @@ class MissLaw:
         lost += sum(_tail((part * z - need) / tau) for part, need in self.beam)
         if self.levels_agree:  # ldp_server/heavy_hitters/decode.py allows a tenth of the score beside the noise
             lost += _tail(_AGAINST * math.sqrt(1 + (0.1 * z / tau) ** 2 * (1 - 1 / self.teams)))
+        lost += self._doubted(z, spread)
         return min(1.0, lost + (self._unbalanced(z, tau) if self.balance else 0.0))
+
+    def _doubted(self, z: float, spread: float) -> float:
+        """The probability that an item reaches the bar and that its relatives' likelihoods exceed the limit."""
+        if math.isinf(self.doubt) or not self.relatives:
+            return 0.0
+        points = z + spread * _POINTS
+        x = points[points >= max(self.bar, math.sqrt(max(0.0, -2 * math.log(self.doubt))))]
+        weights = _WEIGHTS[len(points) - len(x) :]
+        part, log_count = (np.array(column)[:, None] for column in zip(*self.relatives, strict=True))
+        rest, y = np.sqrt(1 - part**2), np.sqrt(x**2 + 2 * math.log(self.doubt))
+        near = np.exp(log_count + _log_tails((y - part * x) / rest))
+        far = np.exp(log_count + _log_tails((x - part * y) / rest)) / (part * self.doubt)
+        return float(np.minimum(1.0, (near + far).sum(axis=0)) @ weights)
 
     def _unbalanced(self, z: float, tau: float) -> float:
         """The probability that the balance test refuses an item, and that it does not pass when cut."""
@@ -145,11 +175,22 @@ def miss_law(sketch: TeamSketch, decoder: str, bar: float, noise: Noise) -> Miss
     if decoder == "levels":
         return MissLaw(noise, bar + _LEVELS, sketch.teams, beam=_level_beam(sketch), levels_agree=True)
     code = bulk_code(sketch)
-    tests = Acceptance(code, np.full(code.teams, 1 / math.sqrt(code.teams)), noise, Settings(bar))
+    settings = Settings(bar, **limits_of(code))
+    tests = Acceptance(code, np.full(code.teams, 1 / math.sqrt(code.teams)), noise, settings)
     copies = Counter((len(teams), float(need)) for teams, need in tests.rivals)
     beam = _path_beam(sketch) if isinstance(sketch, TreeSketch) else ()
     sizes = tuple((k, need, n) for (k, need), n in copies.items())
-    return MissLaw(noise, bar, code.teams, sizes, (tests.limit, tests.settings.chi_tail), beam)
+    balance = (tests.limit, settings.chi_tail)
+    return MissLaw(noise, bar, code.teams, sizes, balance, _relatives(code), settings.doubt, beam)
+
+
+def _relatives(code: BulkCode) -> tuple[tuple[float, float], ...]:
+    """The logarithm of how many elements share each part of the cells."""
+    counts: dict[float, float] = {}
+    for teams, log_count in code.near_copies():
+        part = 1 - len(teams) / code.teams
+        counts[part] = float(np.logaddexp(counts.get(part, -math.inf), log_count))
+    return tuple(counts.items())
 
 
 def _path_beam(sketch: TreeSketch) -> tuple[tuple[float, float], ...]:

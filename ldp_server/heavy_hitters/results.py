@@ -27,6 +27,7 @@ from ldp_server.oracles.laws.support import SupportLaw
 __all__ = ["HeavyHitter", "HeavyHitters", "UsedDictionary", "heavy_hitters", "item_intervals"]
 
 CONFIDENCE = 0.95
+_LEAST_TOLD = 0.001
 _CAUTION = 0.01  # for errors of the search: the ends are those of a 96% interval
 
 Floats = npt.NDArray[np.float64]
@@ -107,18 +108,19 @@ def heavy_hitters(
     least_estimate: float | None,
     dictionary: UsedDictionary | None = None,
     independence: Independence,
+    mixtures: float | None = None,
 ) -> HeavyHitters:
     """Return the answer with its guarantee; `users_needed` is given where there are too few reports."""
     items, reports = tuple(items), promise.users
     few = users_needed is not None
-    guarantee: tuple[str, ...]
     if few:
-        guarantee = (
+        guarantee: tuple[str, ...] = (
             f"Not enough users to see anything: {reports} reported, and even an item that all of them hold would not "
             f"stand out from the noise. It takes about {users_needed} users.",
         )
     else:
-        guarantee = told(promise) if dictionary is None else (*told(promise), *_told(promise, dictionary))
+        named = () if dictionary is None else _told(promise, dictionary)
+        guarantee = (*told(promise), *named, *(() if mixtures is None else _mixed(mixtures)))
     return HeavyHitters(
         reports=reports,
         items=tuple(hitter for hitter in items if hitter.item is not None),
@@ -135,6 +137,16 @@ def heavy_hitters(
         least_estimate=least_estimate,
         dictionary=dictionary,
         independence=independence,
+    )
+
+
+def _mixed(mixtures: float) -> tuple[str, ...]:
+    """Return how many items of this list are expected to be mixtures, in a sentence."""
+    number = f"{mixtures:.2g}" if mixtures >= _LEAST_TOLD else f"fewer than {_LEAST_TOLD:g}"
+    return (
+        f"This list is expected to have {number} false items besides those of the noise: items that nobody holds and "
+        "that share cells with others near the threshold. The number follows from how many items this list has there, "
+        "and from how near each one's relatives come to it. It was measured and not proved (docs/heavy-hitters.md).",
     )
 
 

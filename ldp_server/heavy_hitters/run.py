@@ -107,6 +107,8 @@ class Estimated:
     """The least score at which each of these is listed, where they differ."""
     candidates: npt.NDArray[np.bool_] | None = None
     """Which were tested as candidates of the dictionary."""
+    mixtures: float | None = None
+    """How many of these are expected to be false because others that share their cells are held; None: not counted."""
 
 
 @dataclass(frozen=True)
@@ -272,6 +274,7 @@ class Run:
             least_estimate=found.bar * found.unit,
             dictionary=tested,
             independence=self.independence,
+            mixtures=found.mixtures,
         )
 
     def _tested(self) -> UsedDictionary | None:

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from ldp_server.arrays.team_cells import BulkCode
+from ldp_server.arrays.team_cells import BulkCode, BulkTreeCode
 from ldp_server.heavy_hitters.search.tails import chi_square_quantile, normal_quantile
 
-__all__ = ["Acceptance", "Noise", "Settings"]
+__all__ = ["Acceptance", "Noise", "Settings", "limits_of"]
 
 Floats = npt.NDArray[np.float64]
 
 _STRONG, _LENIENT = 1.3, 0.4
 _STEPS = 30
+_SURE = 50.0
+_OF_A_PAIR, _MIXTURES, _MOST_RAISED = 0.002, 0.03, 0.5
+
+
+class Limits(TypedDict):
+    """The limits of the tests that depend on the sketch: fields of `Settings`."""
+
+    copy_tail: float
+    doubt: float
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,19 @@ class Settings:
     """The most items that are modelled."""
     peel: float = 0.5
     """A round accepts no candidate below this part of its best one."""
+    doubt: float = math.inf
+    """An item is listed only if the likelihoods of its relatives add up to this part of its own at most."""
+
+
+def limits_of(code: BulkCode) -> Limits:
+    """Return the limits of a sketch's tests.
+
+    An expander's relatives are found by its searches from every team, so they are compared with the item, and the test
+    against near-copies that nobody found may be lenient. A tree has one search and the strict test alone.
+    """
+    if isinstance(code, BulkTreeCode):
+        return {"copy_tail": 2e-4, "doubt": math.inf}
+    return {"copy_tail": 1e-2, "doubt": 0.1}
 
 
 @dataclass(frozen=True)
@@ -71,6 +94,9 @@ class Acceptance:
     chimera is strong by chance alone.
     *Near-copies*: elements that share part of their cells with a true item have its evidence there. So the teams that
     tell them apart must prove the item alone, against as many rivals as there are near-copies.
+    *Relatives*: the other elements that the search found and that share a cell with the item. If one of them is held
+    instead, it lends the item its evidence. With scores x of the item and y of a relative, both on what the model
+    leaves, the likelihood of "the relative is held" over that of "the item is held" is exp((y^2 - x^2)/2).
 
     A team with too high a value is no sign of a chimera: another item may have the same cell, or liars may have added
     reports so that a true item is refused. So an item that fails may still pass `capped`: its highest teams are cut to
@@ -90,7 +116,7 @@ class Acceptance:
         for i, (teams, log_count) in enumerate(parts):
             share = weights[teams]
             self._parts[i, teams] = share / max(1e-9, math.sqrt(float(share @ share)))
-            self._needed[i] = normal_quantile(math.log(settings.copy_tail) - log_count)
+            self._needed[i] = normal_quantile(math.log(settings.copy_tail) - max(0.0, log_count))
             self.rivals.append((teams, float(self._needed[i])))
 
     def misfit(self, values: Floats, z: Floats) -> Floats:
@@ -120,6 +146,24 @@ class Acceptance:
         others = z - lent * np.take_along_axis(values, highest[:, None], axis=1)[:, 0]
         alone = others >= bars * np.sqrt(np.maximum(1 - lent**2, 0.0))
         return np.asarray(as_it_stands | alone & (left >= bars) & (self.misfit(cut, left) <= self.limit))
+
+    def doubt(self, score: float, relatives: Floats) -> float:
+        """Return the likelihoods of relatives with these scores, added up, over that of the item."""
+        gaps = (np.maximum(relatives, 0.0) ** 2 - max(score, 0.0) ** 2) / 2
+        return float(np.exp(np.minimum(gaps, _SURE)).sum())
+
+    def mixtures(self, scores: Floats) -> tuple[float, float]:
+        """Return by how much a crowd of listed items raises the bar, and how many mixtures are then expected.
+
+        Cells of two items or more can combine to a false item. There are as many as pairs of items near the bar, and
+        e^(bar x) times fewer of them above a bar that is higher by x, as of noise. Measured are `_OF_A_PAIR` mixtures
+        for each K^2, where K listed items lie within one standard error above the bar. The bar rises until `_MIXTURES`
+        are expected, but by `_MOST_RAISED` at most.
+        """
+        crowd = np.count_nonzero((scores >= self._threshold) & (scores < self._threshold + 1))
+        expected = _OF_A_PAIR * crowd**2
+        raised = min(_MOST_RAISED, math.log(max(1.0, expected / _MIXTURES)) / self._threshold)
+        return raised, expected * math.exp(-raised * self._threshold)
 
     def capped(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the rows with their teams cut to the highest level (in units of the score) that is in balance."""

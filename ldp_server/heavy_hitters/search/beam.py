@@ -24,6 +24,11 @@ __all__ = ["Paths", "TeamCells", "propose", "search"]
 MOST_CELLS = 100_000
 """How many of a team's cells are searched, the best ones. An item that can be listed has its cells far above them."""
 
+_NEXT, _BEFORE = 1, 2
+"""Where `TeamCells.fields` has a team's neighbours on the expander's first cycle."""
+_LAST = 4
+"""The last join keeps so many times more paths: the pointers to teams that were not visited rule out most of them."""
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -70,6 +75,11 @@ class TeamCells:
         """The slots whose hashes are among those of the `known` teams (a bit mask)."""
         return tuple(slot for slot, team in enumerate(self.fields) if known >> team & 1)
 
+    def places(self, cells: Ints) -> Ints:
+        """Where these cells are, of those that are among the best; best first."""
+        some = np.flatnonzero(np.isin(self.cells, cells))
+        return some[falling(self.scores[some])]
+
     def _block(self, columns: list[npt.NDArray[np.int32]], count: int) -> Ints:
         block = np.zeros(count, np.int64)
         for column in columns:
@@ -106,10 +116,14 @@ def _possible(code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float3
     return (chosen >> width << chunk) | chosen & ((1 << width) - 1)
 
 
-def _next_team(visited: list[int], known: int, lists: list[TeamCells]) -> int:
-    """The team to visit next: one whose own hash is known if there is one, then the one with most known fields."""
-    rest = [m for m in range(len(lists)) if m not in visited]
-    return max(rest, key=lambda m: (known >> m & 1, len(lists[m].slots(known)), -m))
+def _next_team(visited: list[int], known: int, lists: list[TeamCells], slot: int) -> int:
+    """The team to visit next: one whose own hash is known if there is one, then the one with most known fields.
+
+    Of equal ones the neighbour of the last team in this slot is taken. So on a cycle the searches from M starts visit M
+    different runs of teams, and an item that is weak in one run is strong in another.
+    """
+    rest, near = [m for m in range(len(lists)) if m not in visited], lists[visited[-1]].fields[slot]
+    return max(rest, key=lambda m: (known >> m & 1, len(lists[m].slots(known)), m == near, -m))
 
 
 def _mask(teams: tuple[int, ...]) -> int:
@@ -117,27 +131,44 @@ def _mask(teams: tuple[int, ...]) -> int:
 
 
 def search(
-    code: BulkExpanderCode, lists: list[TeamCells], start: int, width: int, tick: Callable[[], None] | None = None
+    code: BulkExpanderCode,
+    lists: list[TeamCells],
+    start: int,
+    width: int,
+    tick: Callable[[], None] | None = None,
+    origins: Ints | None = None,
+    slot: int = _NEXT,
 ) -> Ints:
-    """Return the messages (rows of symbols) of the complete paths that start in one team."""
+    """Return the messages (rows of symbols) of the complete paths that start in one team, at all cells or at some."""
     first = lists[start]
-    best = falling(first.scores)[:width]
+    best = falling(first.scores)[:width] if origins is None else first.places(origins[:, start])
     hashes = first.learn(np.zeros((len(best), code.teams), np.int32), 0, best)
     paths = Paths(first.scores[best], hashes, first.cells[best, None])
     visited, known = [start], _mask(first.fields)
     while len(visited) < code.code.data:
         if tick is not None:
             tick()
-        team = _next_team(visited, known, lists)
+        team = _next_team(visited, known, lists, slot)
         here = lists[team]
-        parents, chosen, scores = join(paths.scores, here.blocks(paths.hashes, known), here.order(known), width)
+        most = _LAST * width if len(visited) == code.code.data - 1 else width
+        parents, chosen, scores = join(paths.scores, here.blocks(paths.hashes, known), here.order(known), most)
         hashes = here.learn(paths.hashes[parents], known, chosen)
         paths = Paths(scores, hashes, np.concatenate([paths.cells[parents], here.cells[chosen, None]], axis=1))
         visited.append(team)
         known |= _mask(here.fields)
-    symbols = paths.cells & ((1 << code.code.chunk_bits) - 1)
-    messages = code.reed_solomon.interpolate(visited, symbols)
+    messages = _messages(code, visited, paths, [m for m in range(code.teams) if known >> m & 1 and m not in visited])
     return messages[code.fits(messages)]
+
+
+def _messages(code: BulkExpanderCode, visited: list[int], paths: Paths, named: list[int]) -> Ints:
+    """Return the messages of complete paths whose other teams' symbols have the hashes that the paths name."""
+    symbols, hashes = paths.cells & ((1 << code.code.chunk_bits) - 1), paths.hashes
+    if code.code.symbol_pointers:
+        for team in named:
+            other = code.reed_solomon.through(visited, symbols, (team,))[:, 0]
+            good = np.flatnonzero(code.symbol_hashes(other, team) == hashes[:, team])
+            symbols, hashes = symbols[good], hashes[good]
+    return code.reed_solomon.interpolate(visited, symbols)
 
 
 def propose(
@@ -146,13 +177,20 @@ def propose(
     width: int,
     tick: Callable[[], None] | None,
     executor: Executor | None,
+    origins: Ints | None = None,
 ) -> Iterator[Ints]:
-    """Search from every team; yield the messages of each start."""
+    """Search from every team; yield the messages of each start.
+
+    `origins` are the cells of some items, a row each: then only paths from these are searched, which finds the elements
+    that share a cell with one of the items, weaker ones than a search from all cells does. It goes both ways.
+    """
+    slots = (_NEXT,) if origins is None else (_NEXT, _BEFORE)
+    ways = [(start, slot) for slot in slots for start in range(code.teams)]
     if executor is None:
-        for start in range(code.teams):
-            yield search(code, lists, start, width, tick)
+        for start, slot in ways:
+            yield search(code, lists, start, width, tick, origins, slot)
         return
-    jobs = [executor.submit(search, code, lists, start, width) for start in range(code.teams)]
+    jobs = [executor.submit(search, code, lists, start, width, None, origins, slot) for start, slot in ways]
     for job in jobs:
         if tick is not None:
             tick()

@@ -10,6 +10,7 @@ whole domain, however it was found.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ Ints = npt.NDArray[np.int64]
 
 _MOST_JOINT = 400
 _MANY, _WIDER = 20, 4
+_MOST_ORIGINS, _FROM_ONE = 100, 1 << 11  # items whose relatives are searched for, and paths kept for each
+_CLEAR = 1.15  # over the threshold: no mixture of items below it gets so high
 _MOST_SHARED = 1.0  # the part of its score that a candidate may lose in the joint fit
 
 
@@ -58,6 +61,12 @@ class Listed:
     """The least score at which each is listed."""
     candidates: npt.NDArray[np.bool_]
     """Which were tested as candidates of a dictionary."""
+    doubts: Floats
+    """The likelihood of each one's relatives over its own (acceptance.py)."""
+    bar: float
+    """The least score at which an item that is no candidate is listed."""
+    mixtures: float
+    """The expected number of mixtures among the listed items."""
 
 
 def decode_scores(
@@ -85,8 +94,8 @@ def decode_scores(
     return search.listed(candidates)
 
 
-Proposals = Callable[[int, float], Iterator[Ints]]
-"""From the width of a search, and the least score of interest, to the messages that it finds."""
+Proposals = Callable[[int, float, Ints | None], Iterator[Ints]]
+"""From the width of a search, the least score of interest, and the cells to start from (None: all), to messages."""
 
 
 def _proposals(code: BulkCode, teams: Sequence[TeamScores], weights: Floats, hooks: Hooks) -> Proposals:
@@ -94,16 +103,16 @@ def _proposals(code: BulkCode, teams: Sequence[TeamScores], weights: Floats, hoo
     if isinstance(code, BulkTreeCode):
         levels = [tree.Level(code, g, teams[g], float(weights[g])) for g in range(len(code.starts))]
         threads = hooks.executor if isinstance(hooks.executor, ThreadPoolExecutor) else None
-        return lambda width, least: tree.propose(code, levels, teams, weights, width, least, hooks.tick, threads)
+        return lambda width, least, _: tree.propose(code, levels, teams, weights, width, least, hooks.tick, threads)
     if not isinstance(code, BulkExpanderCode):
         raise TypeError("no search is known for this code")
     lists = [beam.TeamCells(code, m, teams[m], float(weights[m])) for m in range(code.teams)]
 
-    def proposed(width: int, _: float) -> Iterator[Ints]:
+    def proposed(width: int, _: float, origins: Ints | None) -> Iterator[Ints]:
         for cells, team in zip(lists, teams, strict=True):
             if not cells.is_of(team):
                 cells.renew(team)
-        return beam.propose(code, lists, width, hooks.tick, hooks.executor)
+        return beam.propose(code, lists, width, hooks.tick, hooks.executor, origins)
 
     return proposed
 
@@ -134,8 +143,13 @@ class _Search:
         self.proposals = _proposals(code, teams, self.weights, hooks)
         self.tests = Acceptance(code, self.weights, noise, settings)
         self.messages: Ints = np.empty((0, len(code.starts)), np.int64)
+        self.doubts: list[float] = []
+        self.compared: set[bytes] = set()
+        """Messages near the threshold whose relatives were searched for."""
         self.seen: set[bytes] = set()
         self.suspect = settings.threshold - settings.margin
+        self.compares = math.isfinite(settings.doubt)
+        """Whether items are compared with their relatives: an expander's are."""
 
     def run(self) -> Listed:
         """Search, and list what was found."""
@@ -152,6 +166,7 @@ class _Search:
         added = candidates.take(self.model, self.tests, self.settings.most)
         self.seen.update(row.tobytes() for row in added)
         self.messages = np.concatenate([self.messages, added])
+        self.doubts += [0.0] * len(added)
 
     def begin(self, messages: Ints) -> None:
         """Add those of the messages that pass all tests to the model: rounds without a search."""
@@ -167,26 +182,42 @@ class _Search:
             self.model.refit()
 
     def search(self) -> None:
-        """Search until nothing new is found: first what could be listed, then what lies just below it."""
-        threshold = self.settings.threshold
-        low = threshold
+        """Search until nothing new is found: first what is clear, then what could be listed, then what lies below it.
+
+        An expander's first rounds take only items far above the threshold. Near it, a candidate may be a mixture of
+        others that lie just below, and only the last rounds' wide searches find these, so that all are fitted together.
+        """
+        lows = [self.settings.threshold, self.suspect - _MOST_SHARED]
+        if self.compares:
+            lows.insert(0, _CLEAR * self.settings.threshold)
+        stage = 0
         for number in range(1, self.settings.rounds + 1):
             if len(self.messages) >= self.settings.most:
                 break
             if self.hooks.on_round is not None:
                 self.hooks.on_round(number)
-            if self._round(low) < threshold:  # nothing that could be listed is new
-                if low < threshold:
-                    break
-                low = self.suspect - _MOST_SHARED
+            done = self._done(stage, lows, self._round(lows[stage], stage > 0))
+            if done and stage == len(lows) - 1:
+                break
+            stage += done
             self.model.refit()
 
-    def _round(self, low: float) -> float:
+    def _done(self, stage: int, lows: list[float], best: float) -> bool:
+        """Return whether a stage is over after a round that added a candidate with this score, the best one."""
+        if stage and stage < len(lows) - 1:
+            return True  # the next stage takes such candidates too
+        if not stage and self.compares:
+            return best * self.settings.peel < lows[0]  # then the round took all that are clear
+        return best < self.settings.threshold  # nothing that could be listed is new
+
+    def _round(self, low: float, last: bool) -> float:
         """Search once; return the largest score that was added to the model."""
         settings = self.settings
-        width = settings.width if low == settings.threshold else settings.last * settings.width
+        width = settings.last * settings.width if last else settings.width
         found = self._candidates(width)
-        if self._has_many(found):
+        if self.compares and last:
+            found = self._with_relatives(found)
+        elif not self.compares and self._has_many(found):
             found = self._candidates(_WIDER * width)
         if self.hooks.in_domain is not None and len(found.z):
             found = found.part(self.hooks.in_domain(found.messages))
@@ -201,9 +232,21 @@ class _Search:
         self.seen.update(row.tobytes() for row in added)
         self.messages = np.concatenate([self.messages, added])
 
-    def _candidates(self, width: int) -> _Found:
+    def _with_relatives(self, found: _Found) -> _Found:
+        """Add the elements that share a cell with a candidate near the threshold: they may be what is held instead."""
+        threshold = self.settings.threshold
+        near = (found.z >= threshold) & (found.z < _CLEAR * threshold) & self.tests.passed(found.values, found.z)
+        new = [i for i in np.flatnonzero(near) if found.messages[i].tobytes() not in self.compared][:_MOST_ORIGINS]
+        if not new:
+            return found
+        self.compared.update(found.messages[i].tobytes() for i in new)
+        width = min(self.settings.last * self.settings.width, max(self.settings.width // 2, _FROM_ONE * len(new)))
+        return self._candidates(width, found.cells[new], found.messages)
+
+    def _candidates(self, width: int, origins: Ints | None = None, known: Ints | None = None) -> _Found:
         """Return what a search proposes, where its score is not too far below the threshold, best first."""
-        messages = np.concatenate(list(self.proposals(width, self.suspect)))
+        proposed = list(self.proposals(width, self.suspect, origins))
+        messages = np.concatenate(proposed if known is None else [known, *proposed])
         return self._scored(messages[first_rows(messages)], self.suspect)
 
     def _scored(self, messages: Ints, least: float) -> _Found:
@@ -241,42 +284,57 @@ class _Search:
                 break
             here = model.at(cells[i : i + 1])
             if self.tests.passed(here, here @ model.weights)[0]:
+                self.doubts.append(self._doubt(found, i, float(here[0] @ model.weights)))
                 model.add(cells[i], score)
                 added.append(i)
-        strong = np.flatnonzero(z >= settings.threshold)[:_MOST_JOINT]
+        strong = np.flatnonzero(z >= max(low, settings.threshold))[:_MOST_JOINT]
         if added or not len(strong):
             return added
-        return [int(strong[self._accept_one(found.part(strong))])]
+        return [self._accept_one(found, strong)]
 
-    def _accept_one(self, found: _Found) -> int:
-        """Add the best of the candidates that pass when capped; if none does, the first; return its place.
+    def _doubt(self, found: _Found, place: int, score: float) -> float:
+        """Return the likelihood of the candidate's relatives over its own, on what better candidates leave."""
+        if not self.compares:
+            return 0.0
+        related = (found.cells == found.cells[place]).any(axis=1)
+        related[place] = False
+        return self.tests.doubt(score, self.model.at(found.cells[related]) @ self.weights)
+
+    def _accept_one(self, found: _Found, strong: Ints) -> int:
+        """Add the best of the strong candidates that pass when capped; if none does, the first; return its place.
 
         The first is modelled although the last tests will not list it. Otherwise it would fill every later beam and
         hide the items that are still to be found.
         """
-        cells, z = found.cells, found.z
-        cut, left = self.tests.capped(found.values)
+        cells, z = found.cells[strong], found.z[strong]
+        cut, left = self.tests.capped(found.values[strong])
         robust = np.flatnonzero((left >= self.settings.threshold) & self.tests.passed(cut, left))
-        if not len(robust):
-            self.model.add(cells[0], float(z[0]))
-            return 0
-        best = int(robust[np.argmax(joint_fit(cells[robust], z[robust], self.weights))])
-        self.model.add(cells[best], float(left[best]))
-        return best
+        best, score = 0, float(z[0])
+        if len(robust):
+            best = int(robust[np.argmax(joint_fit(cells[robust], z[robust], self.weights))])
+            score = float(left[best])
+        self.doubts.append(self._doubt(found, int(strong[best]), float(z[best])))
+        self.model.add(cells[best], score)
+        return int(strong[best])
 
     def listed(self, candidates: Candidates | None) -> Listed:
-        """Fit everything together once more, and list what passes."""
-        model, threshold = self.model, self.settings.threshold
+        """Fit everything together once more, and list what passes. In a crowd the bar rises (acceptance.py)."""
+        model, bar, mixtures = self.model, self.settings.threshold, 0.0
         errors = model.refit()
-        bars, named = np.full(len(self.messages), threshold), np.zeros(len(self.messages), bool)
-        listed = named
+        bars, named = np.full(len(self.messages), bar), np.zeros(len(self.messages), bool)
+        listed, doubts = named, np.array(self.doubts)
         if len(self.messages):
             values = model.at(model.cells) + model.scores[:, None] * self.weights
-            listed = self.tests.proved(values, model.scores)
+            listed = self.tests.proved(values, model.scores) & (doubts <= self.settings.doubt)
+            if self.compares:
+                raised, mixtures = self.tests.mixtures(model.scores[listed])
+                bar, bars = bar + raised, bars + raised
+                listed &= model.scores >= bar
             if candidates is not None:
                 places = candidates.find(self.messages)
                 named = places >= 0
-                bars = np.where(named, candidates.bars[places], threshold)
+                bars = np.where(named, candidates.bars[places], bar)
                 listed = listed | named & self.tests.reached(values, model.scores, bars)
         order = np.flatnonzero(listed)[np.argsort(-model.scores[listed], kind="stable")]
-        return Listed(self.messages[order], model.scores[order], errors[order], bars[order], named[order])
+        scores, errors, doubts = model.scores[order], errors[order], doubts[order]
+        return Listed(self.messages[order], scores, errors, bars[order], named[order], doubts, bar, mixtures)

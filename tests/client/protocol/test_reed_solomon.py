@@ -89,6 +89,8 @@ def test_the_arrays_agree_and_any_k_symbols_give_the_message(bits, k, m):
     for _ in range(3):
         positions = [int(p) for p in rng.permutation(m)[:k]]
         assert (bulk.interpolate(positions, words[:, positions]) == messages).all()
+        others = [p for p in range(m) if p not in positions]
+        assert (bulk.through(positions, words[:, positions], others) == words[:, others]).all()
 
 
 @settings(max_examples=150, deadline=None)

@@ -44,6 +44,21 @@ def test_plans_are_collections_that_fit(domain, epsilon, memory):
     assert first == ("expander-sketch" if domain.size <= 1 << 65 else "tree-sketch")
 
 
+@pytest.mark.parametrize(
+    ("domain", "shape"),
+    [
+        (WIDE, (6, 16, 3)),  # 64 bits: pointers of 3 bits spare a data chunk
+        (Strings(8), (7, 14, 4)),  # 65 bits: they do not
+        (Integers(0, (1 << 40) - 2), (5, 14, 4)),
+        (Integers(0, (1 << 16) - 2), (4, 9, 4)),
+        (Strings(11), (8, 16, 3)),
+    ],
+)
+def test_an_expander_has_two_redundant_teams_and_as_few_chunks_as_fit(domain, shape):
+    found = plan(10**6, domain, "1", mechanism="expander-sketch").parameters
+    assert (found["teams"], found["chunk_bits"], found["hash_bits"]) == shape
+
+
 SEED = bytes(range(SEED_BYTES))
 
 
@@ -150,7 +165,8 @@ SMALL = [
 @pytest.mark.thinned(1)
 def test_the_promise_is_kept(request, domain, users, epsilon, mechanism):
     """At the promised frequency 95% are listed: of 12 items no fewer than 9 (0.2% by chance); far below, few are."""
-    runs, memory = 6 if request.config.getoption("--slow") else 3, (400 if mechanism == "prefix-tree" else 80) << 20
+    runs = 6 if request.config.getoption("--slow") else 3
+    memory = {"prefix-tree": 400, "tree-sketch": 200}.get(mechanism, 80) << 20
     listed, false = hits(domain, users, epsilon, mechanism, (1.0, 0.5), 4, range(runs), memory)
     assert sum(listed[1.0]) >= (19 if runs == 6 else 9)
     assert sum(listed[0.5]) <= 2 * runs

@@ -13,8 +13,9 @@ from ldp_client.protocol.domain import Integers, Strings
 from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters import recall
 from ldp_server.heavy_hitters.planner import create, plan
-from ldp_server.heavy_hitters.recall import miss_law
-from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
+from ldp_server.heavy_hitters.promise import MIXTURES
+from ldp_server.heavy_hitters.recall import MissLaw, miss_law
+from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings, limits_of
 from ldp_server.heavy_hitters.search.tails import threshold
 
 CASES = [
@@ -34,10 +35,10 @@ def test_the_law_bounds_what_the_tests_refuse(domain, users, epsilon, mechanism,
     sketch = create("?", domain, epsilon, found, opens=0, closes=1).randomizer
     p, s = (float(x) for x in sketch.inner.support)
     noise = Noise(users, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
-    bar = threshold(users, s, math.log(domain.size), 0.025) + 0.35
+    bar = threshold(users, s, math.log(domain.size), 0.025) + MIXTURES[found.decoder]
     code = bulk_code(sketch)
     weights = np.full(code.teams, 1 / math.sqrt(code.teams))
-    tests = Acceptance(code, weights, noise, Settings(bar))
+    tests = Acceptance(code, weights, noise, Settings(bar, **limits_of(code)))
     law, rng = miss_law(sketch, found.decoder, bar, noise), np.random.default_rng(5)
     looseness = []
     for z in found.reliable / math.sqrt(users * noise.variance) * np.array([0.85, 0.92, 1.0, 1.06, 1.12]):
@@ -88,3 +89,27 @@ def test_the_law_falls(decoder):
     missed = [law.missed(z) / z for z in np.linspace(2, 60, 200)]
     assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(missed))
     assert missed[-1] < 1e-9
+
+
+@pytest.mark.parametrize(("part", "count", "z"), [(0.5, 3000, 8.0), (1 / 3, 10**6, 9.0)])
+def test_the_law_bounds_what_relatives_refuse(part, count, z):
+    """Scores of an item, and of relatives given it. Few are near: those above a level are a Poisson number."""
+    law = MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, relatives=((part, math.log(count)),), doubt=0.1)
+    rng, refused, draws = np.random.default_rng(2), 0, 1_500
+    for x in z + rng.standard_normal(draws):
+        if x < 7.0:
+            continue
+        level = (math.sqrt(max(0.0, x * x - 10)) - part * x) / math.sqrt(1 - part**2)  # R below e^-5: left out
+        number = rng.poisson(count * stats.norm.sf(level))
+        y = part * x + math.sqrt(1 - part**2) * stats.norm.isf(
+            stats.norm.sf(level) * rng.uniform(size=min(number, 10**4))
+        )
+        refused += np.exp((y**2 - x * x) / 2).sum() > 0.1
+    bound = law._doubted(z, 1.0)
+    assert refused / draws - 4 * math.sqrt(bound / draws) <= bound <= 4 * refused / draws + 0.01
+
+
+def test_without_a_limit_relatives_refuse_nothing():
+    law = MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, relatives=((0.5, 20.0),))
+    assert law._doubted(8.0, 1.0) == 0.0
+    assert MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, doubt=0.1)._doubted(8.0, 1.0) == 0.0

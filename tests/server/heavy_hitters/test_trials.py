@@ -13,6 +13,7 @@ from benchmarks.hitters.benchmark import fitted95
 from benchmarks.hitters.poison import _common
 from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, population, run_trial
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.privacy.yardsticks import sigma_opt
 from ldp_client.protocol.domain import Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
 
@@ -40,6 +41,12 @@ def test_populations_add_up(kind):
     assert len(indexes) == sum(truth.values()) == 20_000
     assert all(truth[index] >= round(1.5 * setting.d_opt) for index in planted)
     assert 0 not in truth
+
+
+def test_a_multiple_of_d_opt_is_so_many_standard_errors():
+    setting = TrialSetting(Integers(0, (1 << 64) - 1), 10**6, "1")
+    assert setting.slope == pytest.approx(setting.d_opt / sigma_opt(10**6, 1.0), rel=1e-9)
+    assert setting.slope == pytest.approx(9.803, abs=0.001)
 
 
 @pytest.mark.long
