@@ -1,16 +1,19 @@
 -- hearsay_collector may append, and see what is asked. hearsay_keeper may do everything but change the schema.
 -- hearsay_curator may use volunteers' records, and see nothing else.
+-- Roles belong to all databases of a PostgreSQL: somebody may make them for another one at the same moment.
 DO $$
+DECLARE
+    name text;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'hearsay_collector') THEN
-        CREATE ROLE hearsay_collector NOLOGIN;
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'hearsay_keeper') THEN
-        CREATE ROLE hearsay_keeper NOLOGIN;
-    END IF;
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'hearsay_curator') THEN
-        CREATE ROLE hearsay_curator NOLOGIN;
-    END IF;
+    FOREACH name IN ARRAY ARRAY['hearsay_collector', 'hearsay_keeper', 'hearsay_curator'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', name);
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN
+                NULL;
+            END;
+        END IF;
+    END LOOP;
 END $$;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hearsay FROM PUBLIC;
 GRANT USAGE ON SCHEMA hearsay TO hearsay_collector, hearsay_keeper, hearsay_curator;

@@ -152,6 +152,7 @@ def test_the_commands(keys, tmp_path, key_command, monkeypatch):
     monkeypatch.setattr("ldp_server.cli.sealing.keys.lock_keys", partial(lock_keys, log2_n=CHEAP))
     words = tmp_path / "words"
     words.write_bytes(WORDS + b"\n")
+    words.chmod(0o644)
     code, _, err = key_command("lock", keys, "--passphrase-file", words)
     assert (code, err.count("\n")) == (2, 1)
     assert "chmod 600" in err

@@ -337,10 +337,12 @@ async def test_the_list_shows_every_collection(world):
     async with browsing(world) as browser:
         page = await browser.get("/")
         live = (await browser.get("/live.json")).json()
-        text = page.text
-        if "Older" in text:
-            text += (await browser.get("/?page=2")).text
-            live |= (await browser.get("/live.json?page=2")).json()
+        text, last, number = page.text, page.text, 1
+        while "Older" in last:  # other tests ask more questions
+            number += 1
+            last = (await browser.get(f"/?page={number}")).text
+            live |= (await browser.get(f"/live.json?page={number}")).json()
+            text += last
     for name, collection in world.collections.items():
         assert f'href="/c/{world.which(name)}"' in text
         assert live[world.which(name)]["reports"] == len(world.held.get(name, ()))

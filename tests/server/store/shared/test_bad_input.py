@@ -4,10 +4,12 @@ import asyncio
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import psycopg
 import pytest
+from psycopg import sql
 
 from ldp_client.errors import InvalidSpec, StorageError
 from ldp_server.config import Config
@@ -21,7 +23,7 @@ from ldp_server.store.postgres import connecting
 from ldp_server.store.postgres.schema import VERSION
 from tests.server.commands import run_command
 from tests.server.helpers import batch, make_collection, taken
-from tests.server.postgres import private_postgres
+from tests.server.postgres import Server, private_postgres
 from tests.server.sharing.helpers import shared
 from tests.server.store.contract.batches import a_batch, add, held
 from tests.server.store.shared.waiting import wait_for
@@ -325,3 +327,33 @@ def test_commands_say_it_in_one_line(tmp_path):
         assert "Traceback" not in found.stderr
     found = run_command(["backup", out], environment, None, 120)
     assert (found.returncode, "pg_dump" in found.stderr) == (2, True)
+
+
+@pytest.mark.long
+def test_several_databases_of_one_postgres_are_prepared_at_once(tmp_path):
+    """Roles belong to all of them: whoever comes second finds them made."""
+    with private_postgres() as server, ThreadPoolExecutor(6) as threads:
+        postgres = Server(str(server.root))
+        for _ in range(4):
+            stores = [open_store(postgres.database(), tmp_path) for _ in range(6)]
+            list(threads.map(lambda store: store.prepare(roles=True), stores))
+            for store in stores:
+                store.prepare(roles=True)
+            addresses = [store.name for store in stores]
+            assert len(set(addresses)) == 6
+            with psycopg.connect(postgres.address("postgres"), autocommit=True) as connection:
+                (roles,) = connection.execute("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'hearsay_%'").fetchone()
+            assert roles >= 3
+            _forget_roles(postgres)
+
+
+def _forget_roles(postgres):
+    """Drop the databases and the roles, so that the next ones are made anew."""
+    names = ("hearsay_collector", "hearsay_keeper", "hearsay_curator")
+    with psycopg.connect(postgres.address("postgres"), autocommit=True) as connection:
+        databases = [row[0] for row in connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 't%'")]
+        for database in databases:
+            if not database.startswith("template"):
+                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(database)))
+        for name in names:
+            connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
