@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ldp_server.arrays.team_cells import BulkCode, BulkTreeCode
 from ldp_server.heavy_hitters.search.tails import chi_square_quantile, normal_quantile
 
-__all__ = ["Acceptance", "Noise", "Settings", "limits_of"]
+__all__ = ["Acceptance", "Limits", "Noise", "Settings", "limits_of"]
 
 Floats = npt.NDArray[np.float64]
 

@@ -42,6 +42,7 @@ def searched(name, start=(), limits=None):
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.thinned(1)
 def test_a_start_saves_searches_and_changes_nothing_else(name):
     blank, many = searched(name)
     again, few = searched(name, [hit.item for hit in blank.items])
@@ -54,6 +55,7 @@ def test_a_start_saves_searches_and_changes_nothing_else(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.thinned(1)
 def test_items_that_nobody_holds_any_more_are_not_listed(name):
     blank, _ = searched(name)
     wrong, _ = searched(name, UNHELD)

@@ -79,6 +79,7 @@ def test_the_realised_loss_of_parities_is_their_price():
     assert worst_divergence(laws, (1,), 2.0) <= 2.0 * (1 + 1e-6)
 
 
+@pytest.mark.long
 def test_the_interval_of_a_cell_of_parities_holds():
     work = Workload(bits(5), (*pairs(bits(5)), ("f0", "f1", "f2")))
     records = people(np.random.default_rng(2), 3000, 5)
@@ -94,6 +95,7 @@ def test_the_interval_of_a_cell_of_parities_holds():
         assert 0.4 < np.mean(np.square(apart)) / stated < 2.2
 
 
+@pytest.mark.long
 def test_parities_beat_tables_of_the_same_price():
     records = people(np.random.default_rng(3), 5000, 6)
     work = Workload(bits(6), pairs(bits(6)))
@@ -216,6 +218,7 @@ def test_all_cells_lie_in_the_interval_that_is_promised():
         assert right >= 16  # of 20 with 95%: fewer with a probability under 3e-3
 
 
+@pytest.mark.long
 def test_few_people_are_better_served_by_mwem_and_many_by_parities():
     rng = np.random.default_rng(7)
     work = Workload(bits(8), pairs(bits(8)))

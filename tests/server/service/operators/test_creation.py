@@ -12,12 +12,13 @@ from ldp_server.heavy_hitters import DECODERS
 from ldp_server.oracles import ORACLES, oracle_for
 from ldp_server.oracles.base import AttributesOracle, FrequencyOracle, NumbersOracle
 from ldp_server.oracles.records.sampled_table import SampledTableOracle
+from ldp_server.oracles.set_selection import SetSelectionOracle
 from ldp_server.service import lifecycle
 from tests.examples import EXAMPLES
 from tests.server.helpers import live
 
 OFFERED = sorted(set(MECHANISMS) - REPRODUCTIONS)
-ANSWERING = FrequencyOracle | AttributesOracle | NumbersOracle | SampledTableOracle
+ANSWERING = FrequencyOracle | AttributesOracle | NumbersOracle | SampledTableOracle | SetSelectionOracle
 
 
 def example(name):
