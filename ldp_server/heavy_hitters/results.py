@@ -146,7 +146,7 @@ def _mixed(mixtures: float) -> tuple[str, ...]:
     return (
         f"This list is expected to have {number} false items besides those of the noise: items that nobody holds and "
         "that share cells with others near the threshold. The number follows from how many items this list has there, "
-        "and from how near each one's relatives come to it. It was measured and not proved (docs/heavy-hitters.md).",
+        "and from how near the relatives of each come to it. It was measured and not proved (docs/heavy-hitters.md).",
     )
 
 

@@ -1,5 +1,6 @@
 """The audits by shifts: every release keeps its price, what is printed does not, and every kind has a row."""
 
+import itertools
 from fractions import Fraction
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from benchmarks.curator import audits, audits_ranges, audits_shifts, workloads, wrong
 from benchmarks.curator.audits_shifts import LABELLED, NoNoise, mwem_loss, selection_loss, shift_loss, text_loss
 from benchmarks.curator.queries import audits as queries_audits
+from benchmarks.curator.queries import sets
 from ldp_server.curator.kinds import KINDS
 from ldp_server.curator.releases.base import CentralMechanism
 from ldp_server.curator.releases.histogram import GaussianHistogram, LaplaceHistogram
@@ -83,6 +85,7 @@ def classes(of=CentralMechanism):
 def test_every_kind_of_release_has_an_audit_row(found):
     """A row names the kind, or the class that makes it. Whoever adds a kind adds a row."""
     every = [*found, *audits.rows(), *audits_ranges.rows(), *workloads._audits(), *queries_audits.rows()]
+    every += itertools.islice(sets.rows(), 2)  # the others are accuracies
     names = [row.name.removeprefix("audit, ") for row in every if row.name.startswith("audit, ")]
     missing = []
     for kind in (*KINDS, *WORKLOAD_KINDS):

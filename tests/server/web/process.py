@@ -54,7 +54,7 @@ class PagesProcess:
         self.stop()
 
 
-_SEARCHES = "19"
+_SEARCHES = "12"
 """The niceness of a process that searches, its last argument. The one that counts has another."""
 
 

@@ -118,11 +118,11 @@ def test_over_many_looks_the_truth_is_never_outside_more_often_than_said(kind):
     assert binomial_above(sum(ever_missed(kind, run, every_look=True) for run in range(runs)), runs, 1 - HALF) > 1e-4
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["table", "averages"])
 def test_intervals_of_one_look_miss_over_many_looks(kind):
     """The test above can fail. (On a map the ends of one look reach over what cut cells leave open.)"""
-    runs = 14
+    runs = 60
     missed = sum(ever_missed(kind, run, every_look=False) for run in range(runs))
     assert binomial_above(missed, runs, 1 - HALF) < 1e-3
 
