@@ -181,7 +181,7 @@ class ShiftedChannel(Randomizer):
 
     @property
     def furthest(self) -> int:
-        """D."""
+        """D: how far apart two elements can be, over all axes."""
         return sum(axis.reach for axis in self.axes)
 
     def bounded(self, distance: int) -> Fraction:

@@ -41,22 +41,22 @@ class Axis:
 
     ring: bool
     step: int
-    """s."""
+    """s: how far apart two places are that lie side by side."""
     absent: tuple[int, int]
-    """a_0 and a_1."""
+    """a_0 and a_1: how many words say `none`, of who has none and of who has a value."""
     moves: tuple[int, ...]
-    """w."""
+    """w: how many words make each move."""
     empties: tuple[int, ...]
-    """u."""
+    """u: how many words say each place, of who has none."""
 
     @property
     def places(self) -> int:
-        """C."""
+        """c: how many places the axis has."""
         return len(self.empties)
 
     @property
     def reach(self) -> int:
-        """R."""
+        """R: how far apart the two furthest values are, at least s."""
         return self.step * max(1, self.places // 2 if self.ring else self.places - 1)
 
     def over(self, unit: int) -> Axis:

@@ -18,6 +18,9 @@ batches, used tokens, digests of sealed units. It suffices that all uses of one 
   database, and its own transaction. If one part is stored and another one fails, the sender is told "not now" and sends
   again: what is stored is known by its digests, and the rest is stored.
 
+- *A token beside sealed units.* The token and each unit would have to meet their other uses, in one database each. A
+  collection with a relay takes no linkable tokens (service/lifecycle.py), so there is no such batch; one is refused.
+
 Nor is anything lost: a batch is acknowledged when its database has committed it, and a cut one when all have.
 
 Senders choose ids and tokens. Who chooses them so that all go to one database makes that one busy, and gains nothing.
@@ -30,6 +33,7 @@ from collections.abc import Sequence
 
 from ldp_client.protocol import tags
 from ldp_client.protocol.sealing import DIGEST_BYTES
+from ldp_server.store.errors import StorageError
 from ldp_server.store.log import NUMBER_BITS, AppendOutcome, Submission
 
 __all__ = ["combined", "inner_number", "outer_number", "shard_of", "split"]
@@ -51,6 +55,8 @@ def split(submission: Submission, shards: int) -> list[tuple[int, Submission]]:
         key = submission.batch_id if submission.token_id is None else submission.token_id
         return [(shard_of(key, shards), submission)]
     units = submission.units
+    if submission.token_id is not None:
+        raise StorageError("a batch with a token and sealed units cannot be kept apart over several databases")
     digests = [units[start : start + DIGEST_BYTES] for start in range(0, len(units), DIGEST_BYTES)]
     width = len(submission.payload) // len(digests)
     found: dict[int, list[int]] = {}

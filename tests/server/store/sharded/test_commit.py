@@ -11,7 +11,7 @@ from ldp_client.errors import StorageError
 from ldp_server.store import AppendOutcome, Ticket
 from ldp_server.store.errors import Corrupt
 from ldp_server.store.sharded.commit import ShardedCommit
-from ldp_server.store.sharded.routing import shard_of
+from ldp_server.store.sharded.routing import shard_of, split
 from tests.server.store.contract.batches import a_batch, add, count, held
 
 STORED, DUPLICATE, SEALED = AppendOutcome.STORED, AppendOutcome.DUPLICATE, AppendOutcome.SEALED
@@ -127,6 +127,14 @@ def test_units_are_counted_once_however_a_relay_mixes_them(log, logs):
         assert (third.outcome, third.reports, third.replayed) == (DUPLICATE, 0, 30)
     assert sorted(b"".join(batch.payload for batch in held(log, number))) == list(range(30))
     assert log.counted_units(number, [*units, os.urandom(16)]) == set(units)
+
+
+def test_a_token_with_units_is_never_taken_to_several_databases():
+    """Each would take the token once."""
+    batch = a_batch(1, b"a", token=os.urandom(16), units=os.urandom(16))
+    with pytest.raises(StorageError, match="token and sealed units"):
+        split(batch, 3)
+    assert split(batch, 1) == [(0, batch)]
 
 
 def test_a_part_that_fails_is_an_error_and_the_rest_comes_with_the_next_try(log, logs):
