@@ -60,8 +60,8 @@ from ldp_server.worker.remembered import RememberedAnswers
 __all__ = ["CollectionServer", "Parts"]
 
 _SEARCH_NICENESS = 12
-"""Searches yield to the server and to other questions, and still get on where other programs keep the machine busy: at
-19, one of ten busy sessions is given seventy times as much."""
+"""Searches yield to the server and to other questions. They still get on where other programs keep the machine busy:
+each other session has 15 times a search's share of the processor. At 19 it would have 68 times."""
 
 Clock = Callable[[], float]
 
