@@ -8,7 +8,7 @@ does not. The guarantee over all messages is the randomizer's exact largest rati
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -19,6 +19,7 @@ from ldp_client.protocol.domain import Categories
 
 if TYPE_CHECKING:
     from ldp_client.collection import Collection
+    from ldp_client.mechanisms.base import FieldLoss
     from ldp_client.protocol.domain import Item
 
 __all__ = ["ExplainedMessage", "Explanation", "explain", "likelihoods", "percent", "would_send"]
@@ -54,6 +55,8 @@ class Explanation:
     others: int
     ratio: Fraction
     """The largest ratio of the probabilities of any message under any two items, exact."""
+    fields: tuple[FieldLoss, ...] = ()
+    """The same for items that differ in one field alone, where each field has an epsilon of its own."""
 
     @property
     def surest_guess(self) -> Fraction:
@@ -82,6 +85,7 @@ class Explanation:
                 }
                 for example in self.examples
             ],
+            **({"fields": [_plain(one) for one in self.fields]} if self.fields else {}),
         }
 
     def lines(self) -> Iterator[str]:
@@ -100,6 +104,7 @@ class Explanation:
         looked = "all" if every else f"{self.others_looked_at:,}"
         yield f"(The numbers for other items come from {looked} of the {_count(self.others)} other possible answers.)"
         yield _ratio_line(self.ratio, self.epsilon)
+        yield from _fields_lines(self.fields, self.epsilon)
         yield _guess_line(self.ratio)
 
 
@@ -107,7 +112,9 @@ def would_send(collection: Collection) -> tuple[str, ...]:
     """Return in words what a device sends for a question, whatever its item is, and what that says at best."""
     randomizer = collection.randomizer
     drawn = _drawn_line(randomizer.bound, randomizer.report_bytes, randomizer.name, collection.epsilon.text)
-    return drawn, _ratio_line(randomizer.ratio, collection.epsilon.text), _guess_line(randomizer.ratio)
+    epsilon = collection.epsilon.text
+    fields = _fields_lines(randomizer.field_losses, epsilon)
+    return drawn, _ratio_line(randomizer.ratio, epsilon), *fields, _guess_line(randomizer.ratio)
 
 
 def likelihoods(collection: Collection, report: bytes) -> list[tuple[str, Fraction]]:
@@ -139,6 +146,24 @@ def _ratio_line(ratio: Fraction, epsilon: str) -> str:
     )
 
 
+def _fields_lines(fields: Sequence[FieldLoss], epsilon: str) -> Iterator[str]:
+    """Say both accounts: each field by itself, and the person."""
+    if fields:
+        each = "; ".join(
+            f"{one.name} {_up(one.ratio, 6)} times (epsilon {one.epsilon}, surest guess "
+            f"{_up(100 * one.ratio / (1 + one.ratio), 1)}%)"
+            for one in fields
+        )
+        yield (
+            f"For items that differ in one field alone, no message is more likely than by: {each}. For all fields "
+            f"together the epsilons add up to {epsilon}, which is what the report costs."
+        )
+
+
+def _plain(one: FieldLoss) -> dict[str, str]:
+    return {"name": one.name, "epsilon": one.epsilon.text, "largest_ratio": str(one.ratio)}
+
+
 def _guess_line(ratio: Fraction) -> str:
     return (
         "Suppose somebody believes 50:50 that you have this item. After seeing your message they can be at most "
@@ -165,6 +190,7 @@ def explain(collection: Collection, item: Item) -> Explanation:
         others_looked_at=len(others),
         others=size - 1,
         ratio=randomizer.ratio,
+        fields=tuple(randomizer.field_losses),
     )
 
 

@@ -2,8 +2,9 @@
 
 A report about one table of a record's fields says nothing about the other fields, and which table it was stands in the
 report. So the ledger knows it already, and the account needs no entries of its own. It needs the questions: the ledger
-keeps their ids and not their fields. Reports of a question that is not given, or whose mechanism looks at more than one
-table, count for the person alone, or for all fields of its record.
+keeps their ids and not their fields. A report that answers every field at an epsilon of its own counts with that for
+the field, and with the sum of them for the person. Reports of a question that is not given count for the person alone,
+and those whose mechanism looks at the whole record for all of its fields.
 
 Fields of the same name in several questions are one field. Fields that are correlated tell about each other: the number
 of a field is the loss between two records that differ in it alone. That of the person covers everything.
@@ -11,7 +12,7 @@ of a field is the loss between two records that differ in it alone. That of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -56,7 +57,8 @@ def field_totals(spent: Fraction, answered: Iterable[AnsweredView], asked: Itera
         if collection is not None:
             for made in question.made:
                 if made.epsilon > 0:
-                    both.spend(_touched(collection, made), made.epsilon)
+                    for touched, epsilon in _spent(collection, made):
+                        both.spend(touched, epsilon)
     return FieldTotals(spent, both.attributes, spent - both.person)
 
 
@@ -64,10 +66,14 @@ def _names(collection: Collection) -> tuple[str, ...]:
     return collection.domain.names if isinstance(collection.domain, Record) else ()
 
 
-def _touched(collection: Collection, made: MadeView) -> tuple[str, ...]:
-    """The fields that a report is about: those of its table, or all."""
+def _spent(collection: Collection, made: MadeView) -> Iterator[tuple[tuple[str, ...], Fraction]]:
+    """What a report costs: sets of fields with their epsilons, which add up to what the person is charged."""
     names, randomizer = _names(collection), collection.randomizer
-    if not isinstance(randomizer, SampledTable):
-        return names
-    table = randomizer.tables[randomizer.drawn(int.from_bytes(made.report, "little"))]
-    return tuple(names[place] for place in table.places)
+    if isinstance(randomizer, SampledTable):
+        table = randomizer.tables[randomizer.drawn(int.from_bytes(made.report, "little"))]
+        yield tuple(names[place] for place in table.places), made.epsilon
+    elif randomizer.field_losses:
+        for one in randomizer.field_losses:
+            yield (one.name,), one.epsilon.value
+    else:
+        yield names, made.epsilon

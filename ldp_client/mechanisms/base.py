@@ -15,13 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ldp_client.mechanisms.shared.pair_law import PairLaw, clones
 from ldp_client.protocol.domain import Domain
 from ldp_client.protocol.epsilon import Epsilon
 
-__all__ = ["WORD_BITS", "Example", "Randomizer", "scaled"]
+__all__ = ["WORD_BITS", "Example", "FieldLoss", "Randomizer", "scaled"]
 
 WORD_BITS = 64
 
@@ -42,6 +42,16 @@ class Example:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     word_bits: int = WORD_BITS
     """Below 64: so few that tests try every line of words."""
+
+
+class FieldLoss(NamedTuple):
+    """What a report costs one field of a record, where it answers several fields independently."""
+
+    name: str
+    epsilon: Epsilon
+    """As declared: two records that differ in this field alone have laws within e^epsilon of each other."""
+    ratio: Fraction
+    """The exact largest ratio for such records."""
 
 
 class Randomizer(ABC):
@@ -100,6 +110,11 @@ class Randomizer(ABC):
     @property
     def parts(self) -> Sequence[tuple[str, Fraction]]:
         """The named fields of a record of which a report is about some, each with the probability that it is one."""
+        return ()
+
+    @property
+    def field_losses(self) -> Sequence[FieldLoss]:
+        """The fields of a record that each report answers, each at an epsilon of its own; they add up to `epsilon`."""
         return ()
 
     @abstractmethod

@@ -54,6 +54,7 @@ from typing import ClassVar, Self
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer, scaled
+from ldp_client.mechanisms.shared.favoured import favoured_ratio, favoured_words
 from ldp_client.mechanisms.shared.pair_law import Atom, PairLaw
 from ldp_client.protocol.domain import Categories, Domain, Integers
 from ldp_client.protocol.epsilon import Epsilon
@@ -99,8 +100,7 @@ class SubsetSelection(Randomizer):
         for name, value in values.items():
             object.__setattr__(self, name, value)
         total, numbers, e_low = 1 << self.word_bits, 1 << 2 * self.word_bits, self.epsilon.e_low
-        weighed = e_low * (numbers // self.others)
-        object.__setattr__(self, "truth", int(total * weighed / (-(-numbers // self.holding) + weighed)))
+        object.__setattr__(self, "truth", favoured_words(e_low, self.holding, self.others, self.word_bits))
         if not 0 < self.truth < total or numbers < self.others or self.ratio > e_low:
             raise InvalidSpec(f"{self.word_bits} random bits are too few for sets of {self.d} of {self.size}")
         rank_of(self.size, 0)  # makes the tables now, not in the first report
@@ -154,16 +154,7 @@ class SubsetSelection(Randomizer):
     @property
     def ratio(self) -> Fraction:
         """A bound of the ratio, reached up to the remainders of the ranks."""
-        total, numbers = 1 << self.word_bits, 1 << 2 * self.word_bits
-        low = [numbers // count for count in (self.holding, self.others)]
-        high = [-(-numbers // count) for count in (self.holding, self.others)]
-        lies = total - self.truth
-        return max(
-            Fraction(self.truth * high[0], lies * low[1]),
-            Fraction(lies * high[1], self.truth * low[0]),
-            Fraction(high[0], low[0]),
-            Fraction(high[1], low[1]),
-        )
+        return favoured_ratio(self.truth, self.holding, self.others, self.word_bits)
 
     @property
     def pair_laws(self) -> Sequence[PairLaw]:

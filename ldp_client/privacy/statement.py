@@ -152,6 +152,8 @@ def _report_line(amount: Fraction) -> str:
 def _question_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
     if question.randomizer is not None and question.randomizer.parts:
         yield _parts_line(question.randomizer, fraction_up(exact(question.epsilon)))
+    if question.randomizer is not None and question.randomizer.field_losses:
+        yield _fields_line(question.randomizer, exact(question.epsilon), question.reports)
     if question.period_seconds is not None:
         yield f"A device answers once every {format_duration(question.period_seconds)}."
     elif question.reports == 1:
@@ -171,6 +173,24 @@ def _parts_line(randomizer: Randomizer, epsilon: float) -> str:
         f"eps = {_show(epsilon)} for each field that is drawn, eps = 0 for every other field. How often each field is "
         f"drawn: {touched}.{rest} Fields that are correlated tell about each other. "
         "Tables, and synthetic records that have them, are worked out from the reports: they use no further privacy."
+    )
+
+
+def _fields_line(randomizer: Randomizer, epsilon: Fraction, reports: int) -> str:
+    """Both accounts of a record that is answered field by field."""
+
+    def accounts(times: int) -> str:
+        each = ", ".join(
+            f"{one.name} {_show(fraction_up(one.epsilon.value * times))}" for one in randomizer.field_losses
+        )
+        return f"eps per field: {each}; eps for the person, their sum: {_show(fraction_up(epsilon * times))}."
+
+    often = f" All {reports:,} reports of one device together: {accounts(reports)}" if reports > 1 else ""
+    return (
+        f"A report answers every field of a record, each by itself: {accounts(1)}{often} A field without an answer is "
+        "protected like any other value. Fields that are correlated tell about each other: then only the person's "
+        "number is a bound. Tables, and synthetic records that have them, are worked out from the reports: they use no "
+        "further privacy."
     )
 
 

@@ -24,6 +24,7 @@ from ldp_server.planning.volunteers import VolunteersOutlook, VolunteersWish, ou
 __all__ = ["TablesDraft", "TablesGoal", "draft_tables"]
 
 _CENT = 100
+_UNSEEN, _CLEAR = 0.5, 0.25
 _LARGEST = ", for a cell that half of the users are in (others are known better)"
 
 
@@ -73,6 +74,7 @@ def draft_tables(
     users, epsilon, designs = _solved(goal)
     both = () if volunteers is None else _with_volunteers(goal, volunteers, users, epsilon, designs[0])
     best, within = designs[0], _reach(goal, designs[0], users)
+    _check_seen(users, epsilon, within)
     known: Details = {**details, "parameters": best.parameters}  # type: ignore[typeddict-item]  # checked by create
     collection = Collection.create(question, goal.record, "sampled-table", epsilon, **known)
     promise = tuple(_sentences(goal, designs, users, epsilon, within, collection))
@@ -95,6 +97,21 @@ def _with_volunteers(
 
 def _reach(goal: TablesGoal, design: TablesDesign, users: int) -> float:
     return two_sided(goal.confidence) * math.sqrt(design.worst_per_user / users)
+
+
+def _check_seen(users: int, epsilon: str, within: float) -> None:
+    """Refuse a workload that tells nothing: half of an interval is as long as half of all users."""
+    if within >= _UNSEEN:
+        raise InvalidSpec(
+            f"{users:,} users are too few for these tables at epsilon {epsilon}: a cell that half of them are in could "
+            f"not be told from an empty one. It takes {_users_for(users, within, _UNSEEN):,} users; fewer tables, "
+            "coarser fields or a larger epsilon take fewer"
+        )
+
+
+def _users_for(users: int, within: float, wanted: float) -> int:
+    """So many users have an error below the wanted one, if these users have the error `within`."""
+    return math.floor(users * (within / wanted) ** 2) + 1
 
 
 def _designs(goal: TablesGoal, epsilon: str) -> list[TablesDesign]:
@@ -148,8 +165,9 @@ def _sentences(
         f"{share_in_words(within)} of the users in the table that is known least ({percent} interval). The standard "
         f"error, averaged over all tables, is {share_in_words(error)}."
     )
-    if error * goal.record.size > 1 and within > 0.25:
-        yield "Careful: this is too few users to tell most cells from empty ones."
+    if error * goal.record.size > 1 and within > _CLEAR:
+        needed = _users_for(users, within, _CLEAR), _users_for(users, error, 1 / goal.record.size)
+        yield f"Careful: this is too few users to tell most cells from empty ones. It takes {min(needed):,}."
     for other in designs[1:]:
         yield f"Asked as {other.form}, it would be {share_in_words(other.standard_error(users))}."
     drawn = ", ".join(f"{name} {float(chance):.0%}" for name, chance in made.randomizer.parts)

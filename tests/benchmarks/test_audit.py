@@ -55,6 +55,7 @@ LONG = [pytest.param(one, marks=pytest.mark.slow) for one in audit.EXACT if one 
 
 
 @pytest.mark.parametrize("case", [*QUICK, *LONG], ids=audit._label)
+@pytest.mark.thinned(24)
 def test_every_mechanism_passes_exactly(case):
     randomizer = case.randomizer
     curve = LawCurve.of(randomizer)

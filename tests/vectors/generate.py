@@ -33,6 +33,7 @@ from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.mechanisms.records.averaged_table import AveragedTable
+from ldp_client.mechanisms.records.every_field import EveryField
 from ldp_client.mechanisms.records.sampled_grid import SampledGrid
 from ldp_client.mechanisms.records.sampled_table import SampledTable, parameters_of
 from ldp_client.mechanisms.shared.axis import Axis
@@ -526,6 +527,25 @@ def record_collections() -> dict[str, Collection]:
     }
 
 
+def protected_collections() -> dict[str, Collection]:
+    """Every field at an epsilon of its own: equal ones, very unequal ones, one field, words left over, many fields."""
+    yes, color, age = YesNo(none_is_no=True), Categories(("red", "green", "blue")), Integers(-2, 7)
+    person = Record((Field("member", YesNo()), Field("color", color), Field("age", age)))
+    wide = Record((Field("year", Integers(1990, 700)), Field("in", yes)))
+    bits = Record(tuple(Field(f"b{i}", yes) for i in range(12)))
+    plain = {
+        "every-person": (person, "3.25", (500_000_000, 2_000_000_000, 750_000_000)),
+        "every-wide": (wide, "5.01", (10_000_000, 5_000_000_000)),
+        "every-alone": (Record((Field("age", age),)), "1", (1_000_000_000,)),
+        "every-billionth": (wide, "0.333333334", (123_456_789, 209_876_545)),
+        "every-bit": (bits, "12", (1_000_000_000,) * 12),
+    }
+    return {
+        name: Collection.create(f"{name}?", record, "every-field", epsilon, **NOVEMBER, parameters={"epsilons": each})
+        for name, (record, epsilon, each) in plain.items()
+    }
+
+
 def averaged_collections() -> dict[str, Collection]:
     """A number with the cell of a table: randomized response and linear hash, the number at each place."""
     color, age = Categories(("red", "green", "blue")), Integers(-2, 8)
@@ -647,6 +667,26 @@ def axis_words(maker: shifted_channel.ShiftedChannel) -> set[int]:
     return {mark - less for mark in marks for less in (0, 1)}
 
 
+def record_words(maker: Randomizer) -> set[int]:
+    """Words on both sides of the boundaries of a mechanism over records."""
+    found = set[int]()
+    if isinstance(maker, SampledGrid):
+        ends = (maker.lines, 2 * maker.lines)
+        found |= {-(-end * N // maker.total) - less for end in ends for less in (0, 1)}
+        found |= {one.response.truth for one in maker.responses}
+    elif isinstance(maker, AveragedTable):
+        steps = [-(-v * N // maker.reach) for v in (1, maker.reach // 2, maker.reach - 1)]
+        found |= {word for step in (*steps, maker.inner.response.truth) for word in (step - 1, step)}
+    elif isinstance(maker, EveryField):
+        for one in maker.responses[:3]:
+            lies = one.truth + (one.k - 1) * one.lie
+            found |= {one.truth - 1, one.truth, lies - 1, lies}
+    elif isinstance(maker, SampledTable):
+        found |= {-(-end * N // maker.ends[-1]) - less for end in maker.ends[:4] for less in (0, 1)}
+        found |= {one.inner.response.truth for one in maker.tables[:5] if not hasattr(one.inner, "d")}
+    return found
+
+
 def boundary_words(collection: Collection) -> list[int]:
     """Words on both sides of every boundary of the mechanism's law."""
     maker = collection.randomizer
@@ -658,16 +698,8 @@ def boundary_words(collection: Collection) -> list[int]:
         found |= {word for limit in limits for word in (limit - 1, limit)}
     elif isinstance(maker, shifted_channel.ShiftedChannel):
         found |= axis_words(maker)
-    elif isinstance(maker, SampledGrid):
-        ends = (maker.lines, 2 * maker.lines)
-        found |= {-(-end * N // maker.total) - less for end in ends for less in (0, 1)}
-        found |= {one.response.truth for one in maker.responses}
-    elif isinstance(maker, AveragedTable):
-        steps = [-(-v * N // maker.reach) for v in (1, maker.reach // 2, maker.reach - 1)]
-        found |= {word for step in (*steps, maker.inner.response.truth) for word in (step - 1, step)}
-    elif isinstance(maker, SampledTable):
-        found |= {-(-end * N // maker.ends[-1]) - less for end in maker.ends[:4] for less in (0, 1)}
-        found |= {one.inner.response.truth for one in maker.tables[:5] if not hasattr(one.inner, "d")}
+    elif isinstance(maker, SampledGrid | AveragedTable | EveryField | SampledTable):
+        found |= record_words(maker)
     elif isinstance(maker, composed_response.ComposedResponse):
         steps = [*maker._starts, *(start + weight for start, weight in zip(maker._starts, maker.weights, strict=False))]
         found |= {word for step in steps for word in (step - 1, step)}
@@ -948,6 +980,7 @@ FILES = {
     "channels": lambda: structured_vectors(channel_collections()),
     "shifts": lambda: structured_vectors(shift_collections()),
     "records": lambda: structured_vectors(record_collections()),
+    "protected": lambda: structured_vectors(protected_collections()),
     "grids": lambda: structured_vectors(grid_collections()),
     "averages": lambda: structured_vectors(averaged_collections()),
     "signed_lists": signed_list_vectors,

@@ -772,6 +772,16 @@ def sampled_table(epsilon: str, sizes: list[int], lists: dict, index: int, u: li
     raise AssertionError("r is below the sum of the weights")
 
 
+def every_field(sizes: list[int], billionths: list[int], index: int, u: list[int]) -> int:
+    """From the last field to the first, each value from what the fields before it leave of the index."""
+    report = 0
+    for i in range(len(sizes) - 1, -1, -1):
+        value = index // math.prod(sizes[:i]) % sizes[i]
+        epsilon = f"{billionths[i] // 10**9}.{billionths[i] % 10**9:09d}"
+        report = report * sizes[i] + response(epsilon, sizes[i], value, u[i])
+    return report
+
+
 def averaged_table(epsilon: str, sizes: list[int], number: int, q: int, index: int, u: list[int]) -> int:
     values = []
     for size in sizes:

@@ -423,6 +423,7 @@ STRUCTURED_FILES = (
     "channels",
     "shifts",
     "records",
+    "protected",
     "averages",
     "grids",
     "sets",
@@ -482,6 +483,7 @@ SECOND = {
         n if isinstance(n, list) else [n + 1], p, x, u
     ),
     "sampled-table": independent.sampled_table,
+    "every-field": lambda e, n, p, x, u: independent.every_field(n, p["epsilons"], x, u),
     "sampled-grid": independent.sampled_grid,
     "averaged-table": lambda e, n, p, x, u: independent.averaged_table(e, n, p["number"], p["q"], x, u),
     "linear-hash": lambda e, n, p, x, u: independent.linear_hash_report(e, p["q"], p["t"], x, *u),
@@ -491,6 +493,7 @@ SECOND = {
 
 
 @pytest.mark.parametrize("name", [name for name in STRUCTURED if STRUCTURED[name]["mechanism"] not in REPRODUCTIONS])
+@pytest.mark.thinned(40)
 def test_reports_a_second_time(name: str) -> None:
     about = STRUCTURED[name]
     parameters = {

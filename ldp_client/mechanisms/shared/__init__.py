@@ -1,1 +1,1 @@
-"""What several mechanisms share: pair laws for a relay, and the class of all sketches of teams."""
+"""What several mechanisms share: pair laws for a relay, favoured sets, and the class of all sketches of teams."""

@@ -31,6 +31,12 @@ class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NO: _ClassVar[Verdict]
     CANNOT_TELL: _ClassVar[Verdict]
 
+class Beginning(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BEGINNING_UNSPECIFIED: _ClassVar[Beginning]
+    BLANK: _ClassVar[Beginning]
+    LAST: _ClassVar[Beginning]
+
 class Copies(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     COPIES_UNSPECIFIED: _ClassVar[Copies]
@@ -58,6 +64,9 @@ VERDICT_UNSPECIFIED: Verdict
 YES: Verdict
 NO: Verdict
 CANNOT_TELL: Verdict
+BEGINNING_UNSPECIFIED: Beginning
+BLANK: Beginning
+LAST: Beginning
 COPIES_UNSPECIFIED: Copies
 WEIGHED: Copies
 ONCE: Copies
@@ -264,7 +273,7 @@ class TopItems(_message.Message):
     def __init__(self, count: _Optional[int] = ...) -> None: ...
 
 class EstimateRequest(_message.Message):
-    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "periods", "every_look", "fields", "where")
+    __slots__ = ("collection_id", "given", "all", "top", "confidence", "threshold", "together", "id_prefix", "periods", "every_look", "fields", "where", "conditions")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     GIVEN_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
@@ -277,6 +286,7 @@ class EstimateRequest(_message.Message):
     EVERY_LOOK_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     given: GivenItems
     all: AllItems
@@ -289,7 +299,18 @@ class EstimateRequest(_message.Message):
     every_look: bool
     fields: _containers.RepeatedScalarFieldContainer[str]
     where: _containers.RepeatedCompositeFieldContainer[Slice]
-    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ..., fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[_Union[Slice, _Mapping]]] = ...) -> None: ...
+    conditions: _containers.RepeatedCompositeFieldContainer[Condition]
+    def __init__(self, collection_id: _Optional[bytes] = ..., given: _Optional[_Union[GivenItems, _Mapping]] = ..., all: _Optional[_Union[AllItems, _Mapping]] = ..., top: _Optional[_Union[TopItems, _Mapping]] = ..., confidence: _Optional[float] = ..., threshold: _Optional[float] = ..., together: bool = ..., id_prefix: _Optional[str] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., every_look: bool = ..., fields: _Optional[_Iterable[str]] = ..., where: _Optional[_Iterable[_Union[Slice, _Mapping]]] = ..., conditions: _Optional[_Iterable[_Union[Condition, _Mapping]]] = ...) -> None: ...
+
+class Condition(_message.Message):
+    __slots__ = ("name", "where", "otherwise")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    OTHERWISE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    where: _containers.RepeatedCompositeFieldContainer[Slice]
+    otherwise: bool
+    def __init__(self, name: _Optional[str] = ..., where: _Optional[_Iterable[_Union[Slice, _Mapping]]] = ..., otherwise: bool = ...) -> None: ...
 
 class Slice(_message.Message):
     __slots__ = ("field", "items")
@@ -1200,7 +1221,7 @@ class Difference(_message.Message):
     def __init__(self, label: _Optional[str] = ..., first: _Optional[float] = ..., second: _Optional[float] = ..., difference: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ...) -> None: ...
 
 class HeavyHittersRequest(_message.Message):
-    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods", "copies", "dictionary")
+    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods", "copies", "dictionary", "start", "beginning")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
@@ -1208,6 +1229,8 @@ class HeavyHittersRequest(_message.Message):
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     COPIES_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    BEGINNING_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     limit: int
     id_prefix: str
@@ -1215,7 +1238,9 @@ class HeavyHittersRequest(_message.Message):
     periods: AskedPeriods
     copies: Copies
     dictionary: bytes
-    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., copies: _Optional[_Union[Copies, str]] = ..., dictionary: _Optional[bytes] = ...) -> None: ...
+    start: _containers.RepeatedCompositeFieldContainer[Item]
+    beginning: Beginning
+    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., copies: _Optional[_Union[Copies, str]] = ..., dictionary: _Optional[bytes] = ..., start: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., beginning: _Optional[_Union[Beginning, str]] = ...) -> None: ...
 
 class HeavyHittersResponse(_message.Message):
     __slots__ = ("progress", "result")
@@ -1268,7 +1293,7 @@ class UsedDictionary(_message.Message):
     def __init__(self, candidates: _Optional[int] = ..., outside: _Optional[int] = ..., each: _Optional[float] = ...) -> None: ...
 
 class HeavyHittersResult(_message.Message):
-    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "periods", "independence", "dictionary")
+    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "periods", "independence", "dictionary", "began_with")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
@@ -1285,6 +1310,7 @@ class HeavyHittersResult(_message.Message):
     PERIODS_FIELD_NUMBER: _ClassVar[int]
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_WITH_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[HeavyHitter]
     threshold: float
@@ -1301,7 +1327,8 @@ class HeavyHittersResult(_message.Message):
     periods: PeriodSpan
     independence: Independence
     dictionary: UsedDictionary
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., dictionary: _Optional[_Union[UsedDictionary, _Mapping]] = ...) -> None: ...
+    began_with: int
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., dictionary: _Optional[_Union[UsedDictionary, _Mapping]] = ..., began_with: _Optional[int] = ...) -> None: ...
 
 class ExportRequest(_message.Message):
     __slots__ = ("collection_id", "kind", "id_prefix", "periods")

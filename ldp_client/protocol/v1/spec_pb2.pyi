@@ -130,7 +130,7 @@ class Schedule(_message.Message):
     def __init__(self, period_seconds: _Optional[int] = ..., reports: _Optional[int] = ...) -> None: ...
 
 class Mechanism(_message.Message):
-    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel", "averaged_table", "sampled_grid", "set_selection", "shifted_channel")
+    __slots__ = ("randomized_response", "linear_hash", "hashtogram", "expander_sketch", "prefix_tree", "tree_sketch", "composed_response", "bounded_number", "genprot", "hierarchy", "sampled_attribute", "subset_selection", "sampled_table", "compiled_channel", "averaged_table", "sampled_grid", "set_selection", "shifted_channel", "every_field")
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     LINEAR_HASH_FIELD_NUMBER: _ClassVar[int]
     HASHTOGRAM_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +149,7 @@ class Mechanism(_message.Message):
     SAMPLED_GRID_FIELD_NUMBER: _ClassVar[int]
     SET_SELECTION_FIELD_NUMBER: _ClassVar[int]
     SHIFTED_CHANNEL_FIELD_NUMBER: _ClassVar[int]
+    EVERY_FIELD_FIELD_NUMBER: _ClassVar[int]
     randomized_response: RandomizedResponse
     linear_hash: LinearHash
     hashtogram: Hashtogram
@@ -167,7 +168,8 @@ class Mechanism(_message.Message):
     sampled_grid: SampledGrid
     set_selection: SetSelection
     shifted_channel: ShiftedChannel
-    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ..., averaged_table: _Optional[_Union[AveragedTable, _Mapping]] = ..., sampled_grid: _Optional[_Union[SampledGrid, _Mapping]] = ..., set_selection: _Optional[_Union[SetSelection, _Mapping]] = ..., shifted_channel: _Optional[_Union[ShiftedChannel, _Mapping]] = ...) -> None: ...
+    every_field: EveryField
+    def __init__(self, randomized_response: _Optional[_Union[RandomizedResponse, _Mapping]] = ..., linear_hash: _Optional[_Union[LinearHash, _Mapping]] = ..., hashtogram: _Optional[_Union[Hashtogram, _Mapping]] = ..., expander_sketch: _Optional[_Union[ExpanderSketch, _Mapping]] = ..., prefix_tree: _Optional[_Union[PrefixTree, _Mapping]] = ..., tree_sketch: _Optional[_Union[TreeSketch, _Mapping]] = ..., composed_response: _Optional[_Union[ComposedResponse, _Mapping]] = ..., bounded_number: _Optional[_Union[BoundedNumber, _Mapping]] = ..., genprot: _Optional[_Union[GenProt, _Mapping]] = ..., hierarchy: _Optional[_Union[Hierarchy, _Mapping]] = ..., sampled_attribute: _Optional[_Union[SampledAttribute, _Mapping]] = ..., subset_selection: _Optional[_Union[SubsetSelection, _Mapping]] = ..., sampled_table: _Optional[_Union[SampledTable, _Mapping]] = ..., compiled_channel: _Optional[_Union[CompiledChannel, _Mapping]] = ..., averaged_table: _Optional[_Union[AveragedTable, _Mapping]] = ..., sampled_grid: _Optional[_Union[SampledGrid, _Mapping]] = ..., set_selection: _Optional[_Union[SetSelection, _Mapping]] = ..., shifted_channel: _Optional[_Union[ShiftedChannel, _Mapping]] = ..., every_field: _Optional[_Union[EveryField, _Mapping]] = ...) -> None: ...
 
 class RandomizedResponse(_message.Message):
     __slots__ = ()
@@ -364,3 +366,9 @@ class SetSelection(_message.Message):
     D_FIELD_NUMBER: _ClassVar[int]
     d: int
     def __init__(self, d: _Optional[int] = ...) -> None: ...
+
+class EveryField(_message.Message):
+    __slots__ = ("epsilons",)
+    EPSILONS_FIELD_NUMBER: _ClassVar[int]
+    epsilons: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, epsilons: _Optional[_Iterable[int]] = ...) -> None: ...

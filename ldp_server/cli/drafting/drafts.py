@@ -22,11 +22,13 @@ from ldp_server.answers.to_json import to_json
 from ldp_server.cli.collections import collection
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.drafting.averages import AVERAGES, averages_goal
+from ldp_server.cli.drafting.protected import protected_goal
 from ldp_server.cli.drafting.sets import SETS, sets_goal
 from ldp_server.cli.show import busy, lines, print_json
 from ldp_server.planning import Draft, Goal, QuestionKind, draft
 from ldp_server.planning.areas import AreasDraft, AreasGoal, draft_areas
 from ldp_server.planning.averages import AveragesDraft, draft_averages
+from ldp_server.planning.protected import ProtectedDraft, draft_protected
 from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
 from ldp_server.planning.sets import SetsDraft, draft_sets
 from ldp_server.planning.volunteers import VolunteersWish, volunteer_shares
@@ -48,7 +50,7 @@ _HELP = {
 _TABLES = "tables"
 _AREAS = "areas"
 _OF_FIELDS = (_TABLES, AVERAGES, _AREAS)
-_FieldsDraft = TablesDraft | AveragesDraft | AreasDraft | SetsDraft
+_FieldsDraft = TablesDraft | ProtectedDraft | AveragesDraft | AreasDraft | SetsDraft
 _NUMBERS = (QuestionKind.AVERAGE, QuestionKind.QUANTILES, QuestionKind.RANGES)
 
 
@@ -63,6 +65,7 @@ class DraftOptions:
     integers: str | None
     field: tuple[str, ...]
     table: tuple[str, ...]
+    field_epsilon: tuple[str, ...]
     number: str | None
     most: int | None
     sizes: str | None
@@ -117,6 +120,12 @@ _DRAFT_OPTIONS = (
         multiple=True,
         metavar="A,B",
         help="Tables: fields that are to be known together; repeat it. [default: all pairs]",
+    ),
+    click.option(
+        "--field-epsilon",
+        multiple=True,
+        metavar='"NAME: EPSILON"',
+        help="Tables: the epsilon of this field by itself; give one for every field. They add up for the person.",
     ),
     click.option("--number", metavar="NAME", help="Averages: the field that is averaged in each cell of the others."),
     click.option("--most", type=click.IntRange(2), help="Sets: report up to so many items. [default: the best number]"),
@@ -240,6 +249,8 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
     wanted, wish = (options.users, options.epsilon, options.within), options.wish
     if wish is not None and options.kind != _TABLES:
         raise InvalidSpec(f"--volunteers: a curator's release is merged with tables, and not with {options.kind}")
+    if options.field_epsilon and (options.kind != _TABLES or wish is not None):
+        raise InvalidSpec("--field-epsilon goes with --kind tables, and without --volunteers")
     with busy("planning", quiet=quiet):
         if options.kind == AVERAGES:
             goal = averages_goal(fields, options.number, wanted, options.confidence, options.share)
@@ -248,6 +259,9 @@ def _of_fields(options: DraftOptions, *, quiet: bool) -> _FieldsDraft:
             return draft_areas(question, AreasGoal(Record(fields), *wanted, options.confidence), **details)
         workload = tuple(tuple(name.strip() for name in one.split(",")) for one in options.table)
         default = "pairs" if len(fields) > 1 else "singles"
+        if options.field_epsilon:
+            protected = protected_goal(fields, options.field_epsilon, workload or default, wanted, options.confidence)
+            return draft_protected(question, protected, **details)
         tables = TablesGoal(Record(fields), workload or default, *wanted, options.confidence)
         return draft_tables(question, tables, wish, **details)
 

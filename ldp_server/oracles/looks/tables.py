@@ -36,7 +36,7 @@ from ldp_server.oracles.records.parts import DrawnPart, Places, centred, margina
 from ldp_server.oracles.records.pooled import subsets
 from ldp_server.oracles.records.sources import AskedTable
 
-__all__ = ["MOST_LOOKED", "LikelyPart", "hash_means", "row_sums"]
+__all__ = ["MOST_LOOKED", "LikelyPart", "check_looked", "hash_means", "row_sums"]
 
 MOST_LOOKED = 512
 """The most rows of one answer: each is worked out by itself."""
@@ -72,13 +72,17 @@ class _Scores:
     """Of the reports that came."""
 
 
-def row_sums(parts: Sequence[LikelyPart], reports: int, asked: AskedTable, rows: Sequence[int]) -> Iterator[ScoreSum]:
-    """Yield the sum of scores for each of these rows."""
+def check_looked(rows: Sequence[int]) -> None:
+    """Refuse more rows than one answer has."""
     if len(rows) > MOST_LOOKED:
         raise InvalidSpec(
             f"at most {MOST_LOOKED} cells have intervals for every look in one answer: ask for the top ones, for a "
             "slice, or for one look"
         )
+
+
+def row_sums(parts: Sequence[LikelyPart], reports: int, asked: AskedTable, rows: Sequence[int]) -> Iterator[ScoreSum]:
+    """Yield the sum of scores for each of these rows."""
     needed = tuple(sorted(asked.needed))
     sizes = [asked.record.sizes[place] for place in needed]
     weights = {subset: _weights(parts, subset) for subset in subsets(needed)}

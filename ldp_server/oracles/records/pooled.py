@@ -331,10 +331,11 @@ class Pooled:
             for subset, weight in known.items():
                 rest = math.prod(share[place] for place in self.needed if place not in subset)
                 values = values + weight * rest * math.prod(of[place] for place in subset)
-            values = values * self._scale(part)
             sizes = np.ones(len(values)) * part.oracle.randomizer.size
             for place, line in zip(axes, patterns, strict=True):
                 sizes = sizes * np.where(line, share[place], 1 - share[place])
+            # No cell differs from a row in a field of which the row has every value.
+            values = np.where(sizes > 0, values, values[-1]) * self._scale(part)
             inside = np.zeros((1, len(values)))
             inside[0, -1] = 1.0
             if np.ptp(values) > _SMALL * self.users:

@@ -22,23 +22,29 @@ from ldp_server.oracles.base import Floats, FrequencyOracle, Oracle, TooFewRepor
 from ldp_server.oracles.laws.projection import below_simplex, norm_sub
 from ldp_server.oracles.linear_hash import LinearHashOracle
 from ldp_server.oracles.looks.sums import ScoreSum
-from ldp_server.oracles.looks.tables import LikelyPart, row_sums
+from ldp_server.oracles.looks.tables import LikelyPart, check_looked, row_sums
 from ldp_server.oracles.randomized_response import RandomizedResponseOracle
 from ldp_server.oracles.records.direct import Direct
+from ldp_server.oracles.records.every_field import EveryFieldOracle
 from ldp_server.oracles.records.parts import DrawnPart, Places
 from ldp_server.oracles.records.pooled import MOST_POOLED, Pooled, Pooling, subsets
+from ldp_server.oracles.records.products import ProductRows, ProductTables, product_rows
 from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.sources import AskedTable, Source
+from ldp_server.oracles.shared.product import ProductOracle
 from ldp_server.oracles.subset_selection import SubsetSelectionOracle
 
-__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "drawn_view", "likely_parts", "pooling", "table_view"]
+__all__ = ["MOST_ROWS", "TABLES_OF", "FieldsView", "all_tables", "drawn_view", "likely_parts", "pooling", "table_view"]
 
 MOST_ROWS = 1 << 20
 MOST_CELLS = 1 << 18
 """Of the fields that are needed, where tables are pooled; a larger table is that of the drawn tables that have it."""
 _NOBODY = "nobody was asked about these fields together yet: more users are needed"
-TABLES_OF: Final = (RandomizedResponseOracle, LinearHashOracle, SubsetSelectionOracle)
+_WHOLE: Final = (RandomizedResponseOracle, LinearHashOracle, SubsetSelectionOracle)
 """Oracles of whole records whose sums are tables."""
+TABLES_OF: Final = (*_WHOLE, ProductOracle)
+"""Oracles of whole records that give tables of any of the fields."""
+Rows = Direct | Pooled | ProductRows
 
 
 class FieldsView(FrequencyOracle):
@@ -46,7 +52,7 @@ class FieldsView(FrequencyOracle):
 
     kind = Randomizer
 
-    def __init__(self, base: Oracle, rows: Direct | Pooled, asked: AskedTable, *, everybody: bool) -> None:
+    def __init__(self, base: Oracle, rows: Rows, asked: AskedTable, *, everybody: bool) -> None:
         super().__init__(base.randomizer)
         self._base, self._rows, self._asked = base, rows, asked
         self._everybody = everybody
@@ -81,9 +87,12 @@ class FieldsView(FrequencyOracle):
     def possible(self, raw: Floats) -> Floats:
         """Return the nearest estimates of all cells that are possible; in a slice, they add up to n at most.
 
-        Where tables are pooled: the nearest of all tables of the question together, so that they agree (joint.py).
+        Where tables are pooled, or every field is answered: the nearest of all tables of the question together, so that
+        they agree (joint.py).
         """
         together = self._rows.possible() if isinstance(self._rows, Pooled) else None
+        if isinstance(self._rows, ProductRows) and isinstance(self._base, EveryFieldOracle):
+            together = self._rows.possible(all_tables(self._base, self._asked.record).possible)
         if together is not None:
             return together
         return (norm_sub if self._everybody else below_simplex)(raw, float(self.reports))
@@ -109,6 +118,9 @@ class FieldsView(FrequencyOracle):
 
     def look_sums(self, rows: Sequence[int]) -> list[ScoreSum]:
         """Return the sum of the scores of each of these rows, which gives intervals for every look."""
+        check_looked(rows)
+        if isinstance(self._rows, ProductRows):
+            return self._rows.look_sums(rows)
         return list(row_sums(likely_parts(self._base, self._asked.record), self.reports, self._asked, rows))
 
     def look_ends(self, rows: Sequence[int], tail: float) -> tuple[Floats, Floats]:
@@ -144,7 +156,12 @@ def table_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
     everybody = not asked.where or not asked.fields
     if isinstance(oracle, SampledTableOracle):
         return FieldsView(oracle, _of_tables(oracle, record, asked), asked, everybody=everybody)
-    if isinstance(oracle, TABLES_OF) and oracle.can_list:
+    if isinstance(oracle, ProductOracle):
+        lumps = isinstance(oracle, EveryFieldOracle)
+        return FieldsView(
+            oracle, product_rows(_answers(oracle, record), oracle.axes, asked, lumps=lumps), asked, everybody=everybody
+        )
+    if isinstance(oracle, _WHOLE) and oracle.can_list:
         rows = asked.rows_of(tuple(range(len(record.names))))
         return FieldsView(
             oracle, Direct(oracle.reports, (Source(oracle, rows, asked.rows),)), asked, everybody=everybody
@@ -164,10 +181,25 @@ def drawn_view(oracle: Oracle, record: Record, asked: AskedTable) -> FieldsView:
     return FieldsView(oracle, _direct(oracle, record, asked), asked, everybody=not asked.where or not asked.fields)
 
 
+def _answers(oracle: ProductOracle, record: Record) -> Floats:
+    """The counts of the answers to all fields, with them as axes."""
+    return np.asarray(oracle.counts.values, np.float64).reshape(record.sizes, order="F")
+
+
+def all_tables(oracle: Oracle, record: Record) -> Pooling | ProductTables:
+    """Return all tables of a question together."""
+    if isinstance(oracle, ProductOracle):
+        kept = oracle.tables
+        if not isinstance(kept, ProductTables) or kept.sizes != record.sizes:
+            kept = oracle.tables = ProductTables(oracle.reports, record.sizes, oracle.axes, _answers(oracle, record))
+        return kept
+    return pooling(oracle, record)
+
+
 def pooling(oracle: Oracle, record: Record) -> Pooling:
     """Return what all tables that somebody drew say; of a sampled table it is kept until the counts change."""
     if not isinstance(oracle, SampledTableOracle):
-        if not isinstance(oracle, TABLES_OF) or not oracle.can_list or len(record.names) > MOST_POOLED:
+        if not isinstance(oracle, _WHOLE) or not oracle.can_list or len(record.names) > MOST_POOLED:
             raise Unsupported(f"{oracle.randomizer.name} gives no tables of fields here: sampled-table does")
         everything = DrawnPart(tuple(range(len(record.names))), record.sizes, False, oracle)
         return Pooling(oracle.reports, record.sizes, (everything,))

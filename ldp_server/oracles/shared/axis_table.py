@@ -25,7 +25,7 @@ import numpy.typing as npt
 from ldp_client.mechanisms.shared.axis import Axis
 from ldp_server.oracles.base import Unsupported
 
-__all__ = ["AxisTable", "axis_table"]
+__all__ = ["AxisTable", "axis_table", "extremes"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def axis_table(axis: Axis, bits: int) -> AxisTable:
     table[0, 0], table[1:, 0], table[0, 1:], table[1:, 1:] = none, value, (1 - none) * empties, (1 - value) * places
     inverse = np.ascontiguousarray(back.T)
     squares, cubes = ((table * inverse**power).sum(axis=1) for power in (2, 3))
-    least, most = _extremes(table, inverse)
+    least, most = extremes(table, inverse)
     return AxisTable(table, inverse, squares, cubes, least, most)
 
 
@@ -127,7 +127,7 @@ def _geometric_inverse(places: Floats) -> Floats | None:
     return found
 
 
-def _extremes(table: Floats, inverse: Floats) -> tuple[Floats, Floats]:
+def extremes(table: Floats, inverse: Floats) -> tuple[Floats, Floats]:
     """Return the least and the largest E[M[i]^2] over the holders of all other elements; in pieces of some lines."""
     rows = len(table)
     least, most = np.empty(rows), np.empty(rows)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.mechanisms.base import Randomizer
+from ldp_client.mechanisms.records.every_field import EveryField
 from ldp_client.mechanisms.set_selection import SetSelection
 from ldp_server.arrays.packing import unpack
 
@@ -46,6 +47,8 @@ def _fingerprint(randomizer: Randomizer) -> bytes:
     text = f"{randomizer.name} {randomizer.epsilon} {randomizer.size} {sorted(randomizer.parameters().items())}"
     if isinstance(randomizer, SetSelection):
         text += f" {randomizer.most}"  # it is in the domain, and gives the elements their places
+    if isinstance(randomizer, EveryField):
+        text += f" {randomizer.record.sizes}"  # likewise
     return hashlib.sha256(text.encode() + b"\0" + seed).digest()[:16]
 
 

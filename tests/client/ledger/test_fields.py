@@ -9,6 +9,7 @@ import pytest
 
 from ldp_client import Categories, Collection, Field, Integers, Record, StorageError, YesNo
 from ldp_client.cli.main import main
+from ldp_client.mechanisms.records.every_field import design
 from ldp_client.mechanisms.records.sampled_table import parameters_of
 from tests.client.conftest import NOW, make
 
@@ -65,6 +66,34 @@ def test_other_reports_count_for_the_person_alone_and_whole_records_for_every_fi
     assert set(only.fields.values()) == {Fraction(1)}
     assert only.elsewhere == others + Fraction(1, 2)
     assert client.fields().fields == {}
+
+
+def test_every_field_counts_with_its_own_epsilon_and_the_person_with_their_sum(open_client, wide):
+    """What the ledger charges is the sum, whatever the item; a question without an answer is charged alike."""
+    client = open_client(policy=wide)
+    each = {"plan": "0.5", "age": "1.25", "dark": "0.01"}
+    made = [
+        Collection.create(
+            f"Each {i}?", PERSON, "every-field", "1.76", opens=NOW - 10, closes=NOW + 9, parameters=design(PERSON, each)
+        )
+        for i in range(2)
+    ]
+    client.report(made[0], ITEM)
+    assert client.ledger().spent == Fraction("1.76")
+    client.report(made[1], None)
+    table = asked(1)
+    client.report(table, ITEM)
+    found = client.fields(*made, table)
+    assert found.person == client.ledger().spent == 2 * Fraction("1.76") + Fraction(1, 2)
+    assert found.elsewhere == 0
+    (drawn,) = [one.made[0].report for one in client_answers(client) if one.asked.question_id == table.question_id]
+    touched = table.randomizer.tables[table.randomizer.drawn(int.from_bytes(drawn, "little"))].places
+    expected = {name: 2 * Fraction(text) for name, text in each.items()}
+    for place in touched:
+        expected[PERSON.names[place]] += Fraction(1, 2)
+    assert dict(found.fields) == expected
+    alone = client.fields(*made)
+    assert alone.person - alone.elsewhere == sum(alone.fields.values()) == 2 * Fraction("1.76")
 
 
 def test_an_item_changes_no_account(open_client, wide):

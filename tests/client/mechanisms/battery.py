@@ -7,13 +7,15 @@ is known exactly, and is compared with the law it states; the law it states at 6
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from ldp_client.mechanisms.base import Randomizer
 from ldp_client.protocol.epsilon import floor_exp
 
-__all__ = ["check_declared", "check_law", "check_marginals", "enumerate_law"]
+__all__ = ["check_declared", "check_fields", "check_law", "check_marginals", "enumerate_law"]
 
 
 def enumerate_law(randomizer: Randomizer, index: int) -> dict[int, Fraction]:
@@ -45,6 +47,35 @@ def check_law(randomizer: Randomizer) -> None:
             worst = max(worst, max(values) / min(values))
     assert worst <= _e_low(randomizer), "epsilon is exceeded"
     assert worst <= randomizer.ratio, "the stated ratio is exceeded"
+
+
+def check_fields(randomizer: Randomizer, sizes: Sequence[int]) -> None:
+    """Records that differ in some fields alone keep the product of what is stated of these, for all sets of fields.
+
+    `sizes` are those of the fields. An answer to the other fields is as likely for both records.
+    """
+    losses, places = randomizer.field_losses, range(len(sizes))
+    assert len(losses) == len(sizes)
+    assert sum(one.epsilon.value for one in losses) == randomizer.epsilon.value, "the person is charged another sum"
+    lows = [Fraction(floor_exp(one.epsilon.value, 200), 1 << 200) for one in losses]
+    assert all(one.ratio <= low for one, low in zip(losses, lows, strict=True)), "a field exceeds its epsilon"
+    laws = [enumerate_law(randomizer, index) for index in range(randomizer.size)]
+    held = [[index // math.prod(sizes[:i]) % sizes[i] for i in places] for index in range(randomizer.size)]
+    for one, other in itertools.permutations(range(randomizer.size), 2):
+        differ = [i for i in places if held[one][i] != held[other][i]]
+        most = math.prod(losses[i].ratio for i in differ)
+        assert all(laws[one][y] <= most * laws[other][y] for y in range(randomizer.bound)), "a field tells too much"
+        for i in set(places) - set(differ):
+            said = [_about(laws[item], sizes, i) for item in (one, other)]
+            assert said[0] == said[1], "the answer to a field depends on another field"
+
+
+def _about(law: Mapping[int, Fraction], sizes: Sequence[int], place: int) -> list[Fraction]:
+    """The law of the answer to one field."""
+    found = [Fraction(0)] * sizes[place]
+    for report, chance in law.items():
+        found[report // math.prod(sizes[:place]) % sizes[place]] += chance
+    return found
 
 
 def check_declared(randomizer: Randomizer, waste: float = 1e-9) -> None:

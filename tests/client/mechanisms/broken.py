@@ -6,10 +6,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ldp_client.mechanisms.base import FieldLoss
 from ldp_client.mechanisms.compiled_channel import CompiledChannel
 from ldp_client.mechanisms.linear_hash import LinearHash
 from ldp_client.mechanisms.randomized_response import RandomizedResponse, Response
 from ldp_client.mechanisms.records.averaged_table import AveragedTable
+from ldp_client.mechanisms.records.every_field import EveryField
 from ldp_client.mechanisms.records.sampled_grid import SampledGrid
 from ldp_client.mechanisms.records.sampled_table import SampledTable
 from ldp_client.mechanisms.set_selection import SetSelection
@@ -125,6 +127,53 @@ class NeighbouringCell(SampledTable):
 
     def randomize(self, index: int, words: Sequence[int]) -> int:
         return min(super().randomize(index, words) + (index == 0), self.bound - 1)
+
+
+class OneWordForAllFields(EveryField):
+    """One field's lie is another field's lie: together they tell more than each by itself."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, (words[0],) * len(words))
+
+
+class AbsentFieldsStayAbsent(EveryField):
+    """A field without an answer is not answered at random: its `none` is seen."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        report = super().randomize(index, words)
+        empty = (stride * (report // stride % size) for stride, size in self.steps if not index // stride % size)
+        return report - sum(empty)
+
+
+class NobodyIsOneAnswer(EveryField):
+    """Whoever has no answer at all is answered by the words of the first field alone."""
+
+    def randomize(self, index: int, words: Sequence[int]) -> int:
+        return super().randomize(index, words) if index else super().randomize(0, (words[0],) * len(words))
+
+
+class EveryFieldAtAll(EveryField):
+    """Each field is answered at the person's epsilon: the report costs more than it says."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        each = tuple(Response(self.epsilon, one.k, self.word_bits) for one in self.responses)
+        object.__setattr__(self, "responses", each)
+
+
+class SwappedEpsilons(EveryField):
+    """The sum is right, and the fields' epsilons are those of other fields."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        turned = zip(self.responses, self.responses[::-1], strict=True)
+        each = tuple(Response(other.epsilon, one.k, self.word_bits) for one, other in turned)
+        object.__setattr__(self, "responses", each)
+
+    @property
+    def field_losses(self) -> Sequence[FieldLoss]:
+        good = EveryField(self.epsilon, self.record, self.billionths, self.word_bits)
+        return good.field_losses
 
 
 class RoundsByTheAnswersWord(AveragedTable):

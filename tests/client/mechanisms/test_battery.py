@@ -41,7 +41,7 @@ SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in LONG]
 
 
 @pytest.mark.parametrize("randomizer", [*SHORT, *SLOW], ids=label)
-@pytest.mark.thinned(28)
+@pytest.mark.thinned(24)
 def test_law(randomizer):
     check_law(randomizer)
 
@@ -61,6 +61,7 @@ def test_epsilon_is_kept_and_not_wasted(randomizer):
 
 
 @pytest.mark.parametrize("randomizer", LISTABLE, ids=label)
+@pytest.mark.thinned(22)
 def test_marginals(randomizer):
     check_marginals(randomizer)
 
@@ -182,6 +183,7 @@ LINE = (
     ],
     ids=lambda r: f"{type(r).__name__}-{r.size}",
 )
+@pytest.mark.thinned(13)
 def test_broken_mechanisms_are_caught(randomizer):
     with pytest.raises(AssertionError):
         check_law(randomizer)

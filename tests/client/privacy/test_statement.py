@@ -303,3 +303,12 @@ def test_the_public_names_are_what_is_visible():
     modules = {name for name in names if type(vars(ldp_client.privacy)[name]).__name__ == "module"}
     assert sorted(names - modules) == list(ldp_client.privacy.__all__)
     assert math.isfinite(ldp_client.privacy.v_opt(1))
+
+
+def test_two_and_five_people_are_spoken_of_unless_others_are_named():
+    terms = QuestionTerms("0.5", 1)
+    assert privacy_statement(terms).lines == privacy_statement(terms, groups=(2, 5)).lines
+    for people in (2, 5):
+        alone = set(privacy_statement(terms, groups=(people,)).lines)
+        assert alone < set(privacy_statement(terms).lines)
+        assert len(alone) > len(privacy_statement(terms, groups=()).lines)

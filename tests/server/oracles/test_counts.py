@@ -22,6 +22,7 @@ ids = {"ids": label}
 
 
 @pytest.mark.parametrize("randomizer", EVERY, **ids)
+@pytest.mark.thinned(35)
 def test_any_partition_gives_the_same_counts(randomizer):
     users = population(randomizer.size, 3000, 1)
     reports = reports_of(randomizer, users, 2)
@@ -49,6 +50,7 @@ def test_any_partition_gives_the_same_counts(randomizer):
 
 
 @pytest.mark.parametrize("randomizer", EVERY, **ids)
+@pytest.mark.thinned(35)
 def test_saved_state_comes_back(randomizer):
     oracle = filled(randomizer, population(randomizer.size, 2000, 3), 4)
     again = restore(randomizer, oracle.to_bytes())
@@ -63,6 +65,7 @@ def test_saved_state_comes_back(randomizer):
 @pytest.mark.parametrize("randomizer", EVERY, **ids)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
+@pytest.mark.thinned(24)
 def test_hostile_payloads_change_nothing(randomizer, data):
     oracle = oracle_for(randomizer)
     width, bound = randomizer.report_bytes, randomizer.bound

@@ -25,6 +25,7 @@ def cut_of(law):
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("over", [0.8, 1.0, 1.3, 3.0])
+@pytest.mark.thinned(5)
 def test_each_end_errs_as_seldom_as_stated_given_the_listing(law, over):
     cut = cut_of(law)
     holders, counts = round(over * cut), np.arange(law.reports + 1.0)

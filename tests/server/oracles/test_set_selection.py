@@ -101,7 +101,7 @@ CROWDS = {
 
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize("epsilon", ["0.5", "3"])
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(4)
 def test_intervals_hold_for_skewed_crowds(crowd, epsilon):
     """Of 200 runs of 400 users, each end of a 95% interval misses as seldom as it says: 1 in 10^6 by chance.
 

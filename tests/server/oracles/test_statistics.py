@@ -17,6 +17,7 @@ from ldp_client.mechanisms.composed_response import ComposedResponse
 from ldp_client.mechanisms.hashtogram import Hashtogram
 from ldp_client.mechanisms.hierarchy import Hierarchy
 from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.records.every_field import EveryField
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.shifted_channel import ShiftedChannel
 from ldp_client.protocol.epsilon import Epsilon
@@ -29,7 +30,7 @@ RUNS, USERS = 40, 4000
 FEWER = 20
 """Runs by default where items are many. 30% are still beyond eight standard deviations: 2,560 degrees of freedom."""
 HASHED = TeamSketch
-BOUNDED = CompiledChannel | ComposedResponse | Hierarchy | ShiftedChannel
+BOUNDED = CompiledChannel | ComposedResponse | EveryField | Hierarchy | ShiftedChannel
 """Their oracles state an upper bound of the variance."""
 
 
@@ -65,7 +66,7 @@ def mean_square_is_one(scores, factor=1.0):
 
 
 @pytest.mark.parametrize("randomizer", CASES, ids=label)
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(24)
 def test_unbiased_with_the_stated_variance(request, randomizer):
     long = request.config.getoption("--slow")
     few = 1200 if long else min(1200, max(200, 3600 // randomizer.size))

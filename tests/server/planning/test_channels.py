@@ -112,7 +112,7 @@ CROWDS = {
 
 @pytest.mark.parametrize("crowd", CROWDS)
 @pytest.mark.parametrize(("epsilon", "n"), [("1", 60), ("6", 60), ("3", 2000), ("8", 10), ("8", 2000)])
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(2)
 def test_intervals_cover(request, crowd, epsilon, n):
     """At 95%; a true rate of 93% is the least that passes with an error rate of one in a million."""
     runs = 2000 if request.config.getoption("--slow") else 40

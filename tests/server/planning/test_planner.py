@@ -170,7 +170,7 @@ def test_without_a_sample_an_average_is_never_worse_than_planned():
 
 
 @pytest.mark.parametrize("name", [*CASES, "quantiles", "heavy hitters"])
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(5)
 def test_each_of_the_three_is_found_from_the_other_two(name):
     if name == "heavy hitters":
         goal = Goal(K.HEAVY_HITTERS, Strings(8), 300_000, "2")

@@ -63,11 +63,28 @@ def test_the_file_is_the_question():
         ({"epsilon": "1", "within": float("nan")}, "above 0"),
         ({"users": 10, "within": 0.001}, "10 users are too few for these tables, even at epsilon 10"),
         ({"epsilon": "1", "within": 1e-9}, "more than 1,000,000,000,000 users"),
+        ({"users": 10, "epsilon": "1"}, "10 users are too few for these tables at epsilon 1: a cell that half of them"),
     ],
 )
 def test_impossible_goals_say_the_number_it_would_take(given, text):
     with pytest.raises(InvalidSpec, match=text):
         drafted(**given)
+
+
+def test_a_workload_that_cannot_be_seen_is_refused_with_the_users_that_it_takes():
+    """The number is the least one that is not refused; and that of the warning is the least one without it."""
+    with pytest.raises(InvalidSpec, match=r"It takes [0-9,]+ users; fewer tables") as refused:
+        drafted(users=10, epsilon="1")
+    least = int(str(refused.value).split("It takes ")[1].split(" users")[0].replace(",", ""))
+    with pytest.raises(InvalidSpec, match=f"It takes {least:,} users"):
+        drafted(users=least - 1, epsilon="1")
+    found = drafted(users=least, epsilon="1")
+    assert 0.49 < found.within < 0.5
+    (careful,) = [line for line in found.promise if line.startswith("Careful")]
+    enough = int(careful.split("It takes ")[1].rstrip(".").replace(",", ""))
+    assert least < enough < 5 * least
+    assert any(line.startswith("Careful") for line in drafted(users=enough - 1, epsilon="1").promise)
+    assert not any(line.startswith("Careful") for line in drafted(users=enough, epsilon="1").promise)
 
 
 def test_the_command_writes_the_file(tmp_path, monkeypatch, capsys):

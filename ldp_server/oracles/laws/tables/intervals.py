@@ -32,28 +32,34 @@ class TableIntervals:
     """A: a line for each element, a column for each report."""
     inverse: Floats
     """M: the estimate of element i adds up line i over the reports."""
+    coarse: bool = False
+    """What a sum stands for (table_sums.py)."""
 
     def intervals(
         self, sets: Floats, counts: npt.NDArray[np.integer], estimates: Floats, sums: Floats, tail: float
     ) -> tuple[Floats, Floats]:
-        """Return an interval for each line of `sets`, 1 for the elements that are in the set; `sums` are estimated."""
-        reports = int(counts.sum())
+        """Return an interval for each line of `sets`, 1 for the elements that are in the set; `sums` are estimated.
+
+        `counts` and `estimates` are the same for all sets, or have a line for each.
+        """
+        reports = int(counts.sum()) if counts.ndim == 1 else int(counts[:1].sum())
         if not reports:
             return np.zeros(len(sums)), np.zeros(len(sums))
-        seen = np.maximum(estimates, 0.0) + 1e-9 * reports
+        seen = np.broadcast_to(np.maximum(estimates, 0.0) + 1e-9 * reports, sets.shape)
+        came = np.broadcast_to(counts, (len(sets), self.table.shape[1]))
         values = sets @ self.inverse
         low, high = np.zeros(len(sums)), np.zeros(len(sums))
         few = few_events(self.table, values, reports) & (tail >= LEAST_TAIL)
         for place in np.flatnonzero(few):
             parts = (sets[place], 1 - sets[place])
-            crowds = (self._crowds(values[place], part * seen, part > 0, reports) for part in parts)
-            exact = ExactSums(self.table, values[place], counts.astype(np.int64), *crowds)
+            crowds = (self._crowds(values[place], part * seen[place], part > 0, reports) for part in parts)
+            exact = ExactSums(self.table, values[place], came[place].astype(np.int64), *crowds)
             low[place], high[place] = exact.interval(tail)
         if not few.all():
             many = sets[~few]
-            inside = self._spread(values[~few], many * seen, many > 0, reports)
-            outside = self._spread(values[~few], (1 - many) * seen, many == 0, reports)
-            law = TableSums(self.table, values[~few], inside, outside, reports)
+            inside = self._spread(values[~few], many * seen[~few], many > 0, reports)
+            outside = self._spread(values[~few], (1 - many) * seen[~few], many == 0, reports)
+            law = TableSums(self.table, values[~few], inside, outside, reports, self.coarse)
             low[~few], high[~few] = law.intervals(sums[~few], normal_quantile(tail))
         return np.clip(low, 0, reports), np.clip(np.maximum(high, low), 0, reports)
 

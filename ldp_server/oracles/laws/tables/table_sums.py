@@ -41,6 +41,8 @@ class TableSums:
     """How the users inside a set are spread over the elements; each line adds up to 1."""
     outside: Floats
     reports: int
+    coarse: bool = False
+    """Whether a sum stands for a step as wide as the largest between two values, and not the least: see `_gap`."""
 
     def intervals(self, sums: Floats, z: float) -> tuple[Floats, Floats]:
         """Return intervals for the users inside; each end errs with the probability that a normal error exceeds z."""
@@ -50,9 +52,15 @@ class TableSums:
         return np.ceil(low - _PRECISION), np.floor(high + _PRECISION)
 
     def _gap(self) -> Floats:
-        """How far two possible sums lie apart at least: a sum stands for a step of that width."""
+        """How far two possible sums lie apart at least: a sum stands for a step of that width.
+
+        Where some values hardly differ and one is far from all others, sums lie in heaps that are about as far apart as
+        that. The largest distance is then right, and elsewhere a little wide.
+        """
         ordered = np.sort(self.values, axis=1)
         steps = np.diff(ordered, axis=1)
+        if self.coarse:
+            return np.asarray(steps.max(axis=1))
         scale = np.ptp(self.values, axis=1, keepdims=True)
         return np.asarray(np.where(steps > 1e-9 * scale, steps, np.inf).min(axis=1, initial=np.inf))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.linear_hash import LinearHash
+from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.mechanisms.records.sampled_grid import MAX_LINES, MAX_TILES, SampledGrid, design
 from ldp_client.protocol.domain import Categories, Field, Integers, Record
 from ldp_client.protocol.epsilon import Epsilon
@@ -67,6 +70,7 @@ def test_declared_epsilon_of_large_maps(epsilon):
 
 
 @pytest.mark.parametrize("kind", [broken.GridByPlace, broken.GridByTheAnswersWord, broken.NowhereIsTheFirstTile])
+@pytest.mark.thinned(1)
 def test_broken_copies_are_caught(kind):
     numbers = (2, 2, 1, 2, 1, 2, 0, 0)
     check_law(made(SMALL, numbers, word_bits=6))
@@ -125,3 +129,59 @@ def test_the_sizes_follow_from_users_and_epsilon():
     assert (tiny["columns"], tiny["rows"], tiny["across"], tiny["down"]) == (4, 2, 4, 2)
     with pytest.raises(InvalidSpec, match="two fields"):
         design("1", Record(ODD.fields[:1]), 5)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "1", "2", "4", "8"])
+def test_a_design_has_the_responses_with_the_least_variance(epsilon):
+    """By the mechanisms' own probabilities: over all fields, and randomized response."""
+    budget, chosen = Epsilon(epsilon), set()
+    for side in (4, 16, 64, 1024):
+        record = Record((Field("x", Integers(0, side)), Field("y", Integers(0, side))))
+        grids = design(epsilon, record, 10**12)
+        lines = max(grids["columns"], grids["rows"]), grids["lines_q"]
+        for cells, q in (lines, (grids["across"] * grids["down"], grids["tiles_q"])):
+            found = {one: _variance(budget, cells + 1, one) for one in (0, 2, 3, 4, 5, 7, 8, 11, 13, 17, 19, 23)}
+            if q not in found:
+                found[q] = _variance(budget, cells + 1, q)
+            assert found[q] <= min(found.values()) * (1 + 1e-9)
+            chosen.add(q)
+    assert len(chosen) > 1
+
+
+def _variance(budget, elements, q):
+    """Of the estimate of an element that nobody has, for each user."""
+    if not q:
+        response = RandomizedResponse(budget, elements).response
+        p, s = float(response.p), float(response.q)
+    else:
+        t = next(t for t in range(1, 40) if q**t >= elements)
+        p, s = (float(one) for one in LinearHash(budget, elements, q, t).support)
+    return s * (1 - s) / (p - s) ** 2
+
+
+def test_the_sides_of_a_design_by_the_formulas():
+    wide = Record((Field("x", Integers(0, 1 << 30)), Field("y", Integers(0, 1 << 30))))
+    for users in (10**power for power in range(2, 13)):
+        for epsilon in ("0.5", "1", "3"):
+            e = math.exp(float(epsilon))
+            lines = (0.49 * (2 * users / 3) * (e - 1) ** 2 / (4 * e)) ** (1 / 3)
+            tiles = (0.06 * (e - 1) * (users / 3 / e) ** 0.5) ** 0.5
+            found = design(epsilon, wide, users)
+            for name, wanted, most in (("columns", max(lines, tiles), MAX_LINES), ("across", tiles, MAX_TILES)):
+                power = min(max(1, round(math.log2(max(1.0, wanted)))), most.bit_length() - 1)
+                assert found[name] == 1 << power, (users, epsilon, name)
+            assert (found["rows"], found["down"]) == (found["columns"], found["across"])
+            assert (found["lines"], found["tiles"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record((*ODD.fields, Field("z", Categories(("a", "b"))))), Record((*ODD.fields, Field("z", Integers(0, 9)))),
+        Record((ODD.fields[0], Field("y", Categories(("a", "b"))))), Record(ODD.fields[:1]),
+    ],
+)  # fmt: skip
+def test_a_design_is_for_two_fields_of_integers(record):
+    with pytest.raises(InvalidSpec, match=r"^a map takes a record of two fields, both of integers$"):
+        design("1", record, 1000)
+    assert design(ONE, ODD, 1000) == design("1", ODD, 1000)

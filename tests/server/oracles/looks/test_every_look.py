@@ -187,6 +187,7 @@ def test_over_many_weeks_nothing_is_seen_where_nothing_changes(kind):
 
 
 @pytest.mark.parametrize("same", [True, False])
+@pytest.mark.thinned(1)
 def test_the_variance_of_a_difference_is_the_sum_of_both_variances(same):
     """Also where the same people report in both periods: the errors of two periods do not go together."""
     collection, coins = question("table"), np.random.default_rng(7)

@@ -58,6 +58,7 @@ def laws(collection):
 
 
 @pytest.mark.parametrize("name", TABLES)
+@pytest.mark.thinned(2)
 def test_the_score_of_a_table_has_the_mean_of_its_row_and_no_larger_spread_than_said(name):
     record, tables = TABLES[name]
     asked = Collection.create(
