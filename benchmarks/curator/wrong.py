@@ -21,6 +21,7 @@ from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.workloads.asking.oracle import CuratorQueries
 from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.fourier import LaplaceFourier
+from ldp_server.curator.workloads.knorm.exclusive import ExclusiveNoise
 from ldp_server.curator.workloads.knorm.hull import HullNoise
 from ldp_server.curator.workloads.knorm.polytope import Polytope
 from ldp_server.curator.workloads.matrix.answers import LinearAnswers
@@ -34,6 +35,7 @@ __all__ = [
     "AddRemoveStability",
     "AddRemoveTables",
     "PrintedConcaveSearch",
+    "PrintedExclusive",
     "PrintedHull",
     "PrintedMode",
     "PrintedMwem",
@@ -149,6 +151,14 @@ class PrintedHull(HullNoise):
         rows = np.array(answers, np.int64)
         body = Polytope(np.concatenate([rows, -rows]))
         return cls(body, np.eye(rows.shape[1], dtype=np.int64), epsilon)
+
+
+class PrintedExclusive(ExclusiveNoise):
+    """Each count's noise is right for adding or removing a person, who is in one count."""
+
+    @property
+    def scale(self) -> float:
+        return laplace_scale(1, self.epsilon)
 
 
 class PrintedQueries(CuratorQueries):

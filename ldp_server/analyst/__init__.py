@@ -44,10 +44,13 @@ from ldp_server.analyst.merged import (
     CollectionMerged,
     CollectionMergedAverage,
     average_with_volunteers,
+    release_conditions,
+    release_ranges,
     with_volunteers,
 )
 from ldp_server.analyst.questions import EveryLook, Which
 from ldp_server.analyst.synthetic.records import CollectionTables, SyntheticRecords
+from ldp_server.answers.fields.conditions import Condition, condition_of_text
 
 __all__ = [
     "Analyst",
@@ -73,6 +76,7 @@ __all__ = [
     "CollectionSummary",
     "CollectionTables",
     "CollectionTrend",
+    "Condition",
     "EveryLook",
     "Exported",
     "RoleNeeded",
@@ -83,5 +87,8 @@ __all__ = [
     "TokenRefused",
     "Which",
     "average_with_volunteers",
+    "condition_of_text",
+    "release_conditions",
+    "release_ranges",
     "with_volunteers",
 ]

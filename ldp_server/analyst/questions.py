@@ -13,7 +13,7 @@ returns what its annotation has in brackets.
 | `quantiles`, `ranges`, `histogram` | hierarchy |
 | `attributes` | any mechanism over attributes |
 | `pairs`, `table` | the same but sampled-attribute |
-| `tables`, `table` of some fields | sampled-table, and other mechanisms over records that can be listed |
+| `tables`, `conditions`, `table` of some fields | sampled-table, every-field, others over records that can be listed |
 | `gaps`, `rules` (relating.py) | the same |
 
 Any other collection refuses in a sentence that says which mechanism answers: `ServerRefused`, FAILED_PRECONDITION.
@@ -47,12 +47,14 @@ from ldp_server.analyst.answers import (
 from ldp_server.analyst.asking import Call, Pieces, asked
 from ldp_server.analyst.synthetic.records import CollectionTables
 from ldp_server.answers.fields.areas import Area
+from ldp_server.answers.fields.conditions import Condition
 from ldp_server.answers.numbers import Between
 from ldp_server.answers.over_time.periods import Periods, asked_periods
 from ldp_server.answers.records import Where
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.heavy_hitters import BETA, check_beta
 from ldp_server.heavy_hitters.dictionary import Words, packed
+from ldp_server.heavy_hitters.results import HeavyHitters
 
 __all__ = ["EveryLook", "Questions", "Which", "about", "areas_to_wire", "at", "named", "value_to_wire"]
 
@@ -127,6 +129,7 @@ class Questions:
         limit: int = 0,
         beta: float = BETA,
         dictionary: Words | None = None,
+        start: Iterable[Item] | HeavyHitters | Literal["last"] | None = None,
         copies: Literal["weighed", "once"] = "weighed",
         progress: Callable[[str, float], None] | None = None,
         periods: Periods | None = None,
@@ -138,6 +141,10 @@ class Questions:
         `dictionary` (items, or a mapping from items to weights) are listed from lower frequencies. `copies` says how
         reports count that are copies of others: all of them, weighed down, or each different report once. `progress` is
         called with what is being done and how much of it is, from 0 to 1.
+
+        `start` saves time, and changes nothing that an item must reach: the search begins with these items, those of an
+        earlier answer, or the last list that the server found (`"last"`). None: with the server's last list if
+        `periods` are named, otherwise with nothing, as `()` always does.
         """
         if copies not in _COPIES:
             raise InvalidSpec(f"copies are {' or '.join(_COPIES)}, not {copies!r}")
@@ -146,18 +153,8 @@ class Questions:
         )
         if dictionary is not None:
             request.dictionary = packed(dictionary)
-
-        def take(event: pb.HeavyHittersResponse) -> CollectionHeavyHitters | None:
-            if event.WhichOneof("event") == "result":
-                return CollectionHeavyHitters.of(event.result)
-            if progress is not None:
-                progress(event.progress.stage, event.progress.fraction)
-            return None
-
-        def end() -> CollectionHeavyHitters:
-            raise Unavailable("the server ended the search without a result: try again")
-
-        return Pieces("HeavyHitters", request, take, end)
+        _begin(request, start)
+        return _searched(request, progress)
 
     @asked
     def average(
@@ -300,14 +297,39 @@ class Questions:
         """
         request = _estimating(which, confidence, threshold, periods)
         request.fields.extend(fields)
-        request.where.extend(
-            pb.Slice(field=name, items=[value_to_wire(one) for one in values]) for name, values in (where or {}).items()
-        )
+        request.where.extend(_slices(where or {}))
         request.together = together
         if top is None:
             request.all.SetInParent()
         else:
             request.top.count = top
+        return _estimates(request)
+
+    @asked
+    def conditions(
+        self,
+        which: Which,
+        conditions: Iterable[Condition | str],
+        *,
+        confidence: float = 0.95,
+        threshold: float | None = None,
+        together: bool = False,
+        periods: Periods | None = None,
+    ) -> Call[CollectionEstimates]:
+        """Estimate how many users fulfil each of some conditions on the fields of records, up to 1,000 in one answer.
+
+        A condition may be a text, such as "age: 2..5; dark: yes". An item of the answer is a condition's name.
+        """
+        request = _estimating(which, confidence, threshold, periods)
+        request.together = together
+        request.conditions.extend(
+            pb.Condition(name=one)
+            if isinstance(one, str)
+            else pb.Condition(name=one.name, where=_slices(one.where), otherwise=one.otherwise)
+            for one in conditions
+        )
+        if not request.conditions:
+            raise InvalidSpec("ask for at least one condition")
         return _estimates(request)
 
     @asked
@@ -326,6 +348,37 @@ class Questions:
         return Call("ListPeriods", request, CollectionPeriods.of, long=True)
 
 
+def _begin(request: pb.HeavyHittersRequest, start: Iterable[Item] | HeavyHitters | str | None) -> None:
+    """Write what a search begins with."""
+    if isinstance(start, str):
+        if start != "last":
+            raise InvalidSpec("a search starts with a list of items, with an earlier answer, or with 'last'")
+        request.beginning = pb.LAST
+    elif start is not None:
+        items = (row.item for row in start.items) if isinstance(start, HeavyHitters) else start
+        request.start.extend(item_to_wire(item) for item in items)
+        if not request.start:
+            request.beginning = pb.BLANK
+
+
+def _searched(
+    request: pb.HeavyHittersRequest, progress: Callable[[str, float], None] | None
+) -> Pieces[CollectionHeavyHitters]:
+    """Return the call: messages of progress, and last the list."""
+
+    def take(event: pb.HeavyHittersResponse) -> CollectionHeavyHitters | None:
+        if event.WhichOneof("event") == "result":
+            return CollectionHeavyHitters.of(event.result)
+        if progress is not None:
+            progress(event.progress.stage, event.progress.fraction)
+        return None
+
+    def end() -> CollectionHeavyHitters:
+        raise Unavailable("the server ended the search without a result: try again")
+
+    return Pieces("HeavyHitters", request, take, end)
+
+
 def about(which: Which, periods: Periods | None) -> dict[str, Any]:
     """Return the fields of a request that name a collection and its periods."""
     return {**named(which), "periods": asked_periods(periods)}
@@ -342,6 +395,10 @@ def _estimates(request: pb.EstimateRequest) -> Call[CollectionEstimates]:
         return replace(CollectionEstimates.of(response), threshold=request.threshold or None)
 
     return Call("Estimate", request, read, long=True)
+
+
+def _slices(where: Where) -> list[pb.Slice]:
+    return [pb.Slice(field=name, items=[value_to_wire(one) for one in values]) for name, values in where.items()]
 
 
 def areas_to_wire(areas: Iterable[Area]) -> pb.AreasQuestion:

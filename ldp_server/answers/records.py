@@ -99,7 +99,7 @@ def _values(name: str, domain: Domain, given: Sequence[FieldItem]) -> Iterable[i
             index = domain.index(told)
         except TypeError as error:
             raise InvalidSpec(f"a value of {name!r} that counts: {error}") from None
-        if not index and value is not None and not isinstance(value, bool):
+        if not index and told is not None and not isinstance(told, bool):
             raise InvalidSpec(f"a value of {name!r} that counts is outside the field's domain")
         yield index
 

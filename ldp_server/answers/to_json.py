@@ -3,6 +3,7 @@
 | command | what it prints |
 |---|---|
 | `ldp-server estimate` | `ldp_server.answers.estimates.Estimates` |
+| `ldp-server ask` | `ldp_server.learning.asked.QueriesAnswer` |
 | `ldp-server average`, `quantiles`, `ranges` | the answers of ldp_server/answers/numbers.py |
 | `ldp-server map` | `ldp_server.answers.fields.areas.AreasAnswer` |
 | `ldp-server averages` | `ldp_server.answers.fields.averages.AveragesAnswer` |
@@ -10,6 +11,7 @@
 | `ldp-server fair-map` | `ldp_server.fairness.named.MapOutcome` |
 | `ldp-server gaps` | `ldp_server.fairness.gaps.GapsAnswer` |
 | `ldp-server rules-plan` | `ldp_server.learning.needed.RuleNeed` |
+| `ldp-server learn rows`, `table` | `ldp_server.learning.trained.LearnedModel`, `tabled.TableModel`, and the file |
 | `ldp-server line` | `ldp_server.learning.line.LineAnswer` |
 | `ldp-server rules` | `ldp_server.learning.rules.RulesAnswer` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |

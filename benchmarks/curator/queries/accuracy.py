@@ -69,6 +69,7 @@ def _overlapping() -> Iterator[Row]:
         yield row(
             f"overlapping, {name}: hull over the better of cube and Laplace", told["hull"] / classical, "", target
         )
+    yield from _many_dimensions()
     many = [(0,) * 64, *(tuple(int(i == j) for i in range(64)) for j in range(64))]
     best = group_noises(many, Fraction(1))[0]
     noise = laplace_variance(2.0) ** 0.5
@@ -78,6 +79,21 @@ def _overlapping() -> Iterator[Row]:
         "",
         "<= 1.001",
     )
+
+
+def _many_dimensions() -> Iterator[Row]:
+    """Beyond four independent counts, beside the others and `linear`: its strategy knows the number of people, too."""
+    for count in (5, 8, 16):
+        answers = [tuple(int(k >= j) for k in range(count)) for j in range(count + 1)]
+        told = {noise.name: noise.error for noise in group_noises(answers, Fraction(1))}
+        ages = Fields((Field("age", Integers(1, count)),))
+        asked = LinearQueries(ages, tuple(condition(ages, f"age: {1}..{end}") for end in range(1, count + 1)))
+        label = f"overlapping, {count} nested groups, epsilon 1"
+        yield row(f"{label}: error of noise on the patterns", told["exclusive"], "people")
+        classical = min(told["cube"], told["laplace"])
+        yield row(f"{label}: over the better of cube and Laplace", told["exclusive"] / classical, "", "<= 0.8")
+        matrix = plans(asked, Price(epsilon=Fraction(1)))[0]
+        yield row(f"{label}: over linear with {matrix.name}", told["exclusive"] / matrix.error, "", "<= 1")
 
 
 def _ring() -> list[tuple[int, ...]]:

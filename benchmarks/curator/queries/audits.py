@@ -17,13 +17,14 @@ from benchmarks.curator import wrong
 from benchmarks.row import Row, row
 from ldp_client.protocol.domain import Categories, Field, Integers, YesNo
 from ldp_client.protocol.domain import Record as Fields
+from ldp_server.curator.workloads.knorm.exclusive import ExclusiveNoise
 from ldp_server.curator.workloads.knorm.hull import HullNoise, hull_noise
 from ldp_server.curator.workloads.knorm.polytope import lattice_box
 from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.matrix.plans import STRATEGIES, Price
 from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition, ranges_of
 
-__all__ = ["hull_loss", "moved", "rows"]
+__all__ = ["exclusive_loss", "hull_loss", "moved", "rows"]
 
 
 def moved(made: LinearAnswers) -> float:
@@ -52,6 +53,19 @@ def hull_loss(noise: HullNoise, moves: npt.NDArray[np.int64]) -> float:
     return max(float(np.abs(_norms(noise, box + move) - norms).max()) for move in inner) / noise.scale
 
 
+def exclusive_loss(noise: ExclusiveNoise, reach: int) -> float:
+    """Return the largest loss of noise on patterns, over the points of a box with the sum 0 and all moves of a person.
+
+    The law is that of independent Laplace draws, given their sum.
+    """
+    patterns = len(noise.patterns)
+    free = lattice_box(patterns - 1, reach)
+    points = np.column_stack([free, -free.sum(axis=1)])
+    moves = [one - other for one, other in itertools.permutations(np.eye(patterns, dtype=np.int64), 2)]
+    sizes = np.abs(points).sum(axis=1)
+    return max(float(np.abs(np.abs(points + move).sum(axis=1) - sizes).max()) for move in moves) / noise.scale
+
+
 def _norms(noise: HullNoise, points: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     normals, levels = noise.body.facets
     return np.asarray((-(-(points @ normals.T) // levels)).max(axis=1))
@@ -73,6 +87,12 @@ def rows() -> Iterator[Row]:
         )
         printed = hull_loss(wrong.PrintedHull.of(answers, Fraction(1)), moves)
         yield row(f"control, hull of the answers of {name}: realised epsilon / declared", printed, "", ">= 1.5")
+    chain = np.array([tuple(int(k >= j) for k in range(5)) for j in range(6)])
+    for made, name, target in (
+        (ExclusiveNoise(chain, Fraction(1)), "audit, overlapping, five nested groups: realised / declared", "<= 1.001"),
+        (wrong.PrintedExclusive(chain, Fraction(1)), "control, the same for adding or removing a person", ">= 1.9"),
+    ):
+        yield row(name, exclusive_loss(made, 3), "", target)
 
 
 def _linear() -> Iterator[Row]:

@@ -4,8 +4,9 @@
     reports      average a_l,  v_l = (standard error)^2 + spread / holders
 
 `spread` is the variance of one person's number. It comes from the volunteers' squares, one standard error of their
-noise above the estimate, so that both sampling parts are rather too large than too small. If the two differ beyond
-chance a warning says so, with the probability.
+noise above the estimate, so that both sampling parts are rather too large than too small. The volunteers' noise is
+Laplace noise, and the interval has its tails (chances.py). If the two differ beyond chance a warning says so, with the
+probability.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.answers.merging.cohorts import WARN_BELOW, disagreement, weighed
+from ldp_server.answers.merging.chances import beyond, reach
+from ldp_server.answers.merging.cohorts import WARN_BELOW, weighed
 
 __all__ = ["CohortAverage", "MergedAverage", "MergedAverages", "averages_answer", "merged_average"]
 
@@ -79,16 +80,19 @@ def merged_average(
         raise InvalidSpec("both sources need people with a number: there is nothing to merge")
     variances = [cohort.noise + spread / cohort.holders for cohort in (one, other)]
     estimate, variance = weighed((one.average, variances[0], 0.0), (other.average, variances[1]))
-    error, width = math.sqrt(variance), NormalDist().inv_cdf(0.5 + confidence / 2)
+    heavy = (variance / variances[0]) ** 2 * one.noise / variance
+    error, width = math.sqrt(variance), reach(1 - confidence, heavy)
     low, high = max(estimate - width * error, ends[0]), min(estimate + width * error, ends[1])
     z = (one.average - other.average) / math.sqrt(sum(variances))
-    errors = [math.sqrt(one) for one in variances]
+    errors = [math.sqrt(variance) for variance in variances]
     return MergedAverage(estimate, low, high, error, one.average, errors[0], other.average, errors[1], z)
 
 
-def averages_answer(found: MergedAverage, volunteers: int, reports: int, confidence: float) -> MergedAverages:
-    """Return the answer with its warning."""
-    chance = disagreement(found.z, 1)
+def averages_answer(
+    found: MergedAverage, noise: float, volunteers: int, reports: int, confidence: float
+) -> MergedAverages:
+    """Return the answer with its warning. `noise` is the variance of the volunteers' noise."""
+    chance = beyond(found.z, noise / (found.volunteers_error**2 + found.reports_error**2))
     warning = None
     if chance < WARN_BELOW:
         warning = (

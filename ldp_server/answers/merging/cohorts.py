@@ -8,20 +8,26 @@ Each cohort gives a share f with a variance of two parts, noise and sampling:
 
 The merged share weighs each by the inverse of its variance; its variance is 1 / (1/v_c + 1/v_l), never above either.
 For the sampling part f is the merged share of the noise alone, moved towards one half by two people on each side, so
-that it is not 0 where nobody was seen.
+that it is not 0 where nobody was seen. Where the curator's noise is a large part of the error, the interval has its
+tails (chances.py).
 
 Volunteers who were reweighed by the reports (reweighed.py) have a part b^2 of their variance from these same reports.
 How it goes together with the reports' own error s is not known. For every correlation the variance of w f_c + (1 - w)
 f_l is at most w^2 v + (w b + (1 - w) s)^2, where v is the volunteers' other part. w is chosen for the smallest bound,
 w = s (s - b) / (v + (s - b)^2), and the bound is what is stated. Without reweighing w is the inverse of the variance.
 
-This is right if volunteers are like everybody else. Often they are not. So for each item z = (f_c - f_l) / sqrt(v_c +
-v_l), and over m items the probability that chance alone makes the largest |z| as large is at most m times that of a
-normal variable (Bonferroni). Below 1% a warning says so, with this number. Nothing is then corrected: a merged answer
-about two different groups is an answer about neither.
+Some counts of a curator are not a true count with noise: a fit has answered, or a classifier. All that is known is that
+they are off by at most d, but for a chance that the release states. Such a source is weighed as if d^2 were a part of
+its variance, and w d is added to each side of the interval; half of what the interval may err goes to that chance.
 
-Only counts that were not chosen by their own noise are merged: a histogram, the top k or tables, and estimates of items
-that were named beforehand. The curator's list of unknown items is used as the dictionary of the local search instead.
+This is right if volunteers are like everybody else. Often they are not. So for each item z = (f_c - f_l) / sqrt(v_c +
+v_l), without the part of the difference that d explains, and over m items the probability that chance alone makes the
+largest |z| as large is at most m times that of one (Bonferroni). Below 1% a warning says so, with this number. Nothing
+is then corrected: a merged answer about two different groups is an answer about neither.
+
+Only counts that were not chosen by their own noise are merged: a histogram, the top k, tables, conditions, and
+estimates of items that were named beforehand. The curator's list of unknown items is used as the dictionary of the
+local search instead.
 """
 
 from __future__ import annotations
@@ -29,16 +35,34 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Item
+from ldp_server.answers.merging.chances import beyond, reach
 
-__all__ = ["CohortCount", "CohortShare", "MergedAnswer", "MergedRow", "disagreement", "matched", "merged", "weighed"]
+__all__ = [
+    "CohortCount",
+    "CohortShare",
+    "ErrorBound",
+    "MergedAnswer",
+    "MergedRow",
+    "matched",
+    "merged",
+    "shares_of",
+    "weighed",
+]
 
 _UNLESS_EMPTY: Mapping[str, str] = {"json": "unless empty"}
+_UNLESS_NONE: Mapping[str, str] = {"json": "unless None"}
 WARN_BELOW = 0.01
-_NORMAL = NormalDist()
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """By how much a source is off at most, but for a chance."""
+
+    chance: float
+    most: float
 
 
 @dataclass(frozen=True)
@@ -47,6 +71,12 @@ class CohortCount:
 
     count: float
     variance: float
+    laplace: bool = False
+    """Whether the noise is Laplace noise."""
+    alone: bool = True
+    """Whether the noise is independent of that of the other counts of its table."""
+    bounds: tuple[ErrorBound, ...] = ()
+    """How far it may be off besides; the chances fall."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +88,22 @@ class CohortShare:
     people: float
     shared: float = 0.0
     """The part b^2 of the variance that comes from the other cohort."""
+    laplace: float = 0.0
+    """The part of `noise` that is Laplace noise."""
+    bounds: tuple[ErrorBound, ...] = ()
+
+    def bound(self, chance: float) -> ErrorBound:
+        """Return how far it may be off besides, with a chance of at most so much."""
+        if not self.bounds:
+            return ErrorBound(0.0, 0.0)
+        found = next((one for one in self.bounds if one.chance <= chance * (1 + 1e-9)), None)
+        if found is None:
+            raise InvalidSpec(f"these counts come from a fit: ask for a --confidence of at most {_surest(self.bounds)}")
+        return found
+
+
+def _surest(bounds: tuple[ErrorBound, ...]) -> str:
+    return f"{1 - 2 * bounds[-1].chance:.6g}"
 
 
 @dataclass(frozen=True)
@@ -75,6 +121,14 @@ class MergedRow:
     reports_error: float
     z: float
     """By how many standard errors the two sources differ."""
+    volunteers_off: float | None = field(default=None, metadata=_UNLESS_NONE)
+    """By how much the volunteers' share may be off besides, where it comes from a fit."""
+
+    @property
+    def volunteers_text(self) -> str:
+        """What volunteers say, with one standard error; and by how much a fit may be off besides."""
+        off = "" if self.volunteers_off is None else f" ± {self.volunteers_off:.2%}"
+        return f"{self.volunteers:.2%} ± {self.volunteers_error:.2%}{off}"
 
 
 @dataclass(frozen=True)
@@ -111,13 +165,20 @@ def merged(
     confidence: float = 0.95,
 ) -> MergedAnswer:
     """Merge the items that both sources have."""
-    return matched(_shares(volunteers, people), people, _shares(local, reports), reports, confidence)
+    return matched(shares_of(volunteers, people), people, shares_of(local, reports), reports, confidence)
 
 
-def _shares(counts: Mapping[Item, CohortCount], people: int) -> dict[Item, CohortShare]:
+def shares_of(counts: Mapping[Item, CohortCount], people: int) -> dict[Item, CohortShare]:
+    """Return counts as shares of a cohort."""
     if people < 1:
         raise InvalidSpec("both sources need people: there is nothing to merge")
-    return {item: CohortShare(one.count / people, one.variance / people**2, people) for item, one in counts.items()}
+    return {item: _share_of(one, people) for item, one in counts.items()}
+
+
+def _share_of(one: CohortCount, people: int) -> CohortShare:
+    noise = one.variance / people**2
+    bounds = tuple(ErrorBound(bound.chance, bound.most / people) for bound in one.bounds)
+    return CohortShare(one.count / people, noise, people, laplace=noise if one.laplace else 0.0, bounds=bounds)
 
 
 def matched(
@@ -134,23 +195,17 @@ def matched(
     both = [item for item in local if _key(item) in known]
     if not both:
         raise InvalidSpec("the two sources have no item in common: release and estimate the same items")
-    width = _NORMAL.inv_cdf(0.5 + confidence / 2)
-    rows = tuple(_row(item, known[_key(item)], local[item], width) for item in both)
-    largest = max(rows, key=lambda row: abs(row.z))
-    chance = disagreement(largest.z, len(rows))
+    found = [_row(item, known[_key(item)], local[item], confidence) for item in both]
+    row, least = min(found, key=lambda one: (one[1], -abs(one[0].z)))
+    chance = min(1.0, len(found) * least + max(_last(one.bounds).chance for one in known.values()))
     warning = None
     if chance < WARN_BELOW:
         warning = (
             f"the two sources disagree beyond chance (probability at most {chance:.2g}): volunteers say "
-            f"{largest.volunteers:.2%} and reports say {largest.reports:.2%} about one item. Volunteers are not like "
+            f"{row.volunteers:.2%} and reports say {row.reports:.2%} about one item. Volunteers are not like "
             "everybody else here; use the reports alone"
         )
-    return MergedAnswer(people, reports, confidence, rows, chance, warning)
-
-
-def disagreement(z: float, rows: int) -> float:
-    """Return a bound of the probability that chance alone makes the largest of so many differences this large."""
-    return min(1.0, rows * math.erfc(abs(z) / math.sqrt(2)))
+    return MergedAnswer(people, reports, confidence, tuple(one for one, _ in found), chance, warning)
 
 
 def _key(item: Item) -> object:
@@ -161,29 +216,54 @@ def _key(item: Item) -> object:
     return str(item) if isinstance(item, int) else item
 
 
-def _row(item: Item, one: CohortShare, other: CohortShare, width: float) -> MergedRow:
-    rough, _ = weighed(
-        (one.share, one.noise + _sampled(0.5, one), one.shared), (other.share, other.noise + _sampled(0.5, other))
-    )
+def _row(item: Item, one: CohortShare, other: CohortShare, confidence: float) -> tuple[MergedRow, float]:
+    """Return the merged row, and the probability that chance alone makes its sources differ so much."""
+    bound = one.bound((1 - confidence) / 2)
+    own, local = _variances(one, other, bound.most**2)
+    weight = _weight(own + bound.most**2, one.shared, local)
+    share, variance = weight * one.share + (1 - weight) * other.share, _merged(weight, own, one.shared, local)
+    error, off = math.sqrt(variance), weight * bound.most
+    most = off + error * reach(1 - confidence - bound.chance, weight**2 * one.laplace / variance)
+    ends = max(share - most, 0.0), min(share + most, 1.0)
+    apart, apart_variance = one.share - other.share, own + (math.sqrt(one.shared) + math.sqrt(local)) ** 2
+    left = math.copysign(max(abs(apart) - _last(one.bounds).most, 0.0), apart)
+    z = left / math.sqrt(apart_variance)
+    sources = one.share, math.sqrt(own + one.shared), other.share, math.sqrt(local)
+    row = MergedRow(item, share, *ends, error, *sources, z, bound.most if one.bounds else None)
+    return row, beyond(z, one.laplace / apart_variance)
+
+
+def _last(bounds: tuple[ErrorBound, ...]) -> ErrorBound:
+    """The bound that holds most surely: it decides about a warning."""
+    return bounds[-1] if bounds else ErrorBound(0.0, 0.0)
+
+
+def _variances(one: CohortShare, other: CohortShare, off: float) -> tuple[float, float]:
+    """Return the variance of each source, sampling included. `off` is as good as noise of the first one."""
+    own, local = (cohort.noise + _sampled(0.5, cohort) for cohort in (one, other))
+    weight = _weight(own + off, one.shared, local)
+    rough = weight * one.share + (1 - weight) * other.share
     total = other.people + (0 if math.isinf(one.people) else one.people)
     near = (min(max(rough, 0.0), 1.0) * total + 2) / (total + 4)
-    own, local = one.noise + _sampled(near, one), other.noise + _sampled(near, other)
-    share, variance = weighed((one.share, own, one.shared), (other.share, local))
-    z = (one.share - other.share) / math.sqrt(own + (math.sqrt(one.shared) + math.sqrt(local)) ** 2)
-    error = math.sqrt(variance)
-    low, high = max(share - width * error, 0.0), min(share + width * error, 1.0)
-    errors = math.sqrt(own + one.shared), math.sqrt(local)
-    return MergedRow(item, share, low, high, error, one.share, errors[0], other.share, errors[1], z)
+    return one.noise + _sampled(near, one), other.noise + _sampled(near, other)
 
 
 def _sampled(share: float, cohort: CohortShare) -> float:
     return share * (1 - share) / cohort.people
 
 
+def _weight(own: float, shared: float, local: float) -> float:
+    """Return the first source's weight, from its variance, the part that comes from the other, and the other's."""
+    b, s = math.sqrt(shared), math.sqrt(local)
+    return min(max(s * (s - b) / (own + (s - b) ** 2), 0.0), 1.0)
+
+
+def _merged(weight: float, own: float, shared: float, local: float) -> float:
+    return weight**2 * own + (weight * math.sqrt(shared) + (1 - weight) * math.sqrt(local)) ** 2
+
+
 def weighed(one: tuple[float, float, float], other: tuple[float, float]) -> tuple[float, float]:
     """Merge (value, variance of its own, variance that comes from the other) with (value, variance)."""
     value, own, shared = one
-    b, s = math.sqrt(shared), math.sqrt(other[1])
-    weight = min(max(s * (s - b) / (own + (s - b) ** 2), 0.0), 1.0)
-    variance = weight**2 * own + (weight * b + (1 - weight) * s) ** 2
-    return weight * value + (1 - weight) * other[0], variance
+    weight = _weight(own, shared, other[1])
+    return weight * value + (1 - weight) * other[0], _merged(weight, own, shared, other[1])

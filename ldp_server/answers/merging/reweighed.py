@@ -9,6 +9,8 @@ is the share of b in a population whose groups are as the reports say and who an
 do. What is left of self-selection is that within the groups. The variance of f_b, to first order, has the parts
 
     noise       sum of p_a^2 (v_ab + r_ab^2 v_a - 2 r_ab v_ab) / C_a^2, where v is a sum of the cells' variances
+                where the cells' noises are independent. Where they are not (parities, a strategy), the standard
+                errors add up instead, over cells and groups: whatever the correlations, that is the most
     sampling    sum of p_a^2 r_ab (1 - r_ab) / C_a, r moved towards one half by two people on each side
     reports     sum of (r_ab - f_b)^2 var(p_a): the part b^2 of cohorts.py, as the same reports are merged again. Where
                 the p_a add up to 1, this is at least the variance with their covariances, for errors that are as
@@ -53,9 +55,16 @@ def rolled_up(table: Mapping[Item, CohortCount], fields: Sequence[str]) -> dict[
     found: dict[Cell, CohortCount] = {}
     for item, one in table.items():
         cell = _part(item, fields)
-        before = found.get(cell, CohortCount(0.0, 0.0))
-        found[cell] = CohortCount(before.count + one.count, before.variance + one.variance)
+        found[cell] = _sum(found.get(cell, CohortCount(0.0, 0.0)), one)
     return {_item(cell, fields): one for cell, one in found.items()}
+
+
+def _sum(one: CohortCount, other: CohortCount) -> CohortCount:
+    alone = one.alone and other.alone
+    variance = one.variance + other.variance
+    if not alone:
+        variance += 2 * math.sqrt(one.variance * other.variance)
+    return CohortCount(one.count + other.count, variance, one.laplace or other.laplace, alone)
 
 
 def reweighed(
@@ -100,16 +109,17 @@ def _strata(
 
 
 def _group(cells: Mapping[Cell, CohortCount], share: float, variance: float) -> _Group:
-    people = sum(one.count for one in cells.values())
-    return _Group(share, variance, people, sum(one.variance for one in cells.values()), cells)
+    total = CohortCount(0.0, 0.0)
+    for one in cells.values():
+        total = _sum(total, one)
+    return _Group(share, variance, total.count, total.variance, cells)
 
 
 def _together(groups: Sequence[_Group]) -> _Group:
     cells: dict[Cell, CohortCount] = {}
     for group in groups:
         for cell, one in group.cells.items():
-            before = cells.get(cell, CohortCount(0.0, 0.0))
-            cells[cell] = CohortCount(before.count + one.count, before.variance + one.variance)
+            cells[cell] = _sum(cells.get(cell, CohortCount(0.0, 0.0)), one)
     return _group(cells, sum(group.share for group in groups), sum(group.variance for group in groups))
 
 
@@ -118,13 +128,25 @@ def _share(cell: Cell, strata: Sequence[_Group]) -> CohortShare:
     parts = [(group, group.share / weight, group.cells[cell]) for group in strata if cell in group.cells]
     ratios = [one.count / group.people for group, _, one in parts]
     share = sum(p * r for (_, p, _), r in zip(parts, ratios, strict=True))
-    own = shared = 0.0
+    sampled = shared = 0.0
+    errors = []
     for (group, p, one), r in zip(parts, ratios, strict=True):
         near = (min(max(r, 0.0), 1.0) * group.people + 2) / (group.people + 4)
-        noise = one.variance * (1 - 2 * r) + r * r * group.people_variance
-        own += p * p * (max(noise, 0.0) / group.people + near * (1 - near)) / group.people
+        errors.append(p / group.people * _noise(group, one, r))
+        sampled += p * p * near * (1 - near) / group.people
         shared += (r - share) ** 2 * group.variance / weight**2
-    return CohortShare(share, own, math.inf, shared)
+    alone = all(one.alone for _, _, one in parts)
+    noise = math.fsum(error * error for error in errors) if alone else math.fsum(errors) ** 2
+    laplace = noise if any(one.laplace for _, _, one in parts) else 0.0
+    return CohortShare(share, noise + sampled, math.inf, shared, laplace)
+
+
+def _noise(group: _Group, one: CohortCount, r: float) -> float:
+    """Return the standard error of C_ab - r C_a, of its noise alone."""
+    if one.alone:
+        return math.sqrt(max(one.variance * (1 - 2 * r) + r * r * group.people_variance, 0.0))
+    others = math.sqrt(group.people_variance) - math.sqrt(one.variance)
+    return abs(1 - r) * math.sqrt(one.variance) + abs(r) * max(others, 0.0)
 
 
 def _part(item: Item, fields: Sequence[str]) -> Cell:

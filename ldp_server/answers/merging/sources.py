@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import FieldItems, Item
+from ldp_client.protocol.domain import Domain, FieldItems, Item
 from ldp_server.answers.estimates import Estimates
+from ldp_server.answers.merging.asked import ANY_OF, LINEAR, OTHER_FORM, NotTheSame, asked_ranges, record_of
 from ldp_server.answers.merging.averages import CohortAverage, MergedAverages, averages_answer, merged_average
-from ldp_server.answers.merging.cohorts import CohortCount, CohortShare, MergedAnswer, matched, merged
+from ldp_server.answers.merging.cohorts import CohortCount, CohortShare, MergedAnswer, matched, merged, shares_of
+from ldp_server.answers.merging.released import TABLES, is_laplace, item_of, of_conditions, of_table
 from ldp_server.answers.merging.reweighed import reweighed, rolled_up
-from ldp_server.answers.numbers import AverageAnswer
+from ldp_server.answers.numbers import AverageAnswer, RangesAnswer
 
 __all__ = [
+    "CONDITIONS",
     "MERGEABLE",
     "LocalFrequencies",
     "item_of",
@@ -23,10 +26,14 @@ __all__ = [
     "merged_frequencies",
     "of_estimates",
     "of_release",
+    "read_as",
 ]
 
-TABLES = ("tables", "fourier")
-MERGEABLE = ("histogram", "top", *TABLES)
+T = TypeVar("T")
+
+CONDITIONS = (LINEAR, ANY_OF)
+"""Kinds of release whose rows are conditions on fields, or sets of fields."""
+MERGEABLE = ("histogram", "top", *TABLES, *CONDITIONS)
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 
 
@@ -52,6 +59,17 @@ class LocalFrequencies:
         }
         return cls(rows, answer.reports, answer.fields)
 
+    @classmethod
+    def of_ranges(cls, answer: RangesAnswer, content: Mapping[str, Any], domain: Domain) -> LocalFrequencies:
+        """Return how many users' numbers lie in the ranges of a release, out of an answer about them."""
+        names = asked_ranges(content, domain)
+        rows: dict[Item, CohortCount] = {
+            names[row.first, row.last]: CohortCount(row.estimate, row.standard_error**2)
+            for row in answer.ranges
+            if (row.first, row.last) in names and math.isfinite(row.standard_error)
+        }
+        return cls(rows, answer.reports)
+
     def written_as(self, content: Mapping[str, Any]) -> LocalFrequencies:
         """Return the same with the cells named as in a release: there `none` of a yes/no field may be its no."""
         if not self.fields:
@@ -62,13 +80,28 @@ class LocalFrequencies:
             held = item if isinstance(item, Mapping) else {}
             cell = {name: held.get(name) for name in self.fields}
             told = {name: False if value is None and name in noes else value for name, value in cell.items()}
+            if FieldItems(told) in counts:
+                raise NotTheSame("the reports' table tells no answer from no, and the release does not: ask without it")
             counts[FieldItems(told)] = one
-        return replace(self, counts=counts)
+        made = replace(self, counts=counts)
+        made.check_values(content)
+        return made
+
+    def check_values(self, content: Mapping[str, Any]) -> None:
+        """Refuse a table whose fields hold other values than the release's: its `none` would be about other people."""
+        record = record_of(content)
+        for name in self.fields:
+            if name not in record.names:
+                continue  # the release has no such table: it says so itself
+            domain = record.fields[record.names.index(name)].domain
+            released = {domain.item(index) for index in range(domain.size)}
+            known = {item[name] for item in self.counts if isinstance(item, Mapping)}
+            if known != released:
+                raise NotTheSame(f"the field {name!r} has other values in the release than in the reports' table")
 
     @property
     def shares(self) -> dict[Item, CohortShare]:
-        n = self.reports
-        return {item: CohortShare(one.count / n, one.variance / n**2, n) for item, one in self.counts.items()}
+        return shares_of(self.counts, self.reports)
 
 
 _SELECTED = "these items were chosen by their estimates: ask with --items, about those of the release"
@@ -76,34 +109,25 @@ _SELECTED = "these items were chosen by their estimates: ask with --items, about
 
 def of_release(content: Mapping[str, Any], fields: Sequence[str] = ()) -> tuple[dict[Item, CohortCount], int]:
     """Return the counts of a curator's release, and its number of people; of tables, one that has these fields."""
-    if content.get("kind") not in MERGEABLE:
+    kind = content.get("kind")
+    if kind not in MERGEABLE:
         raise InvalidSpec(
             f"only releases of the kinds {', '.join(MERGEABLE)} and average are merged: other counts were chosen by "
             "their noise"
         )
     people = int(content["people"])
-    if content["kind"] not in TABLES:
-        variance = float(content["variance"])
-        return {item_of(row["item"]): CohortCount(float(row["count"]), variance) for row in content["rows"]}, people
-    if not fields:
+    if fields and kind in (*TABLES, LINEAR):
+        names, counts = of_table(content, fields)
+        return (counts if set(names) == set(fields) else rolled_up(counts, fields)), people
+    if kind in TABLES:
         raise InvalidSpec("a release of tables is merged with a table of fields: ask with --fields")
-    names, counts = _table(content, fields)
-    return (counts if set(names) == set(fields) else rolled_up(counts, fields)), people
-
-
-def _table(content: Mapping[str, Any], fields: Sequence[str]) -> tuple[tuple[str, ...], dict[Item, CohortCount]]:
-    """Return the table of a release that has these fields with the least variance."""
-    having = [table for table in content["details"]["tables"] if set(fields) <= set(table["fields"])]
-    rows: dict[frozenset[str], list[Mapping[str, Any]]] = {}
-    for row in content["rows"]:
-        rows.setdefault(frozenset(row["item"]["record"]), []).append(row)
-    if not having:
-        there = "; ".join(", ".join(table["fields"]) for table in content["details"]["tables"][:10])
-        raise InvalidSpec(f"the release has no table with the fields {', '.join(fields)} together: it has {there}")
-    best = min(having, key=lambda table: table["variance"] * len(rows[frozenset(table["fields"])]))
-    cells = rows[frozenset(best["fields"])]
-    counts = {item_of(row["item"]): CohortCount(float(row["count"]), float(best["variance"])) for row in cells}
-    return tuple(best["fields"]), counts
+    if fields and kind == ANY_OF:
+        raise NotTheSame("a release of sets of fields is merged with the same sets: ask without --fields")
+    if kind in CONDITIONS:
+        return of_conditions(content), people
+    variance, laplace = float(content["variance"]), is_laplace(content)
+    rows = {item_of(row["item"]): CohortCount(float(row["count"]), variance, laplace) for row in content["rows"]}
+    return rows, people
 
 
 def of_estimates(answer: Mapping[str, Any]) -> LocalFrequencies:
@@ -120,16 +144,6 @@ def of_estimates(answer: Mapping[str, Any]) -> LocalFrequencies:
     return LocalFrequencies(rows, int(answer["reports"]), tuple(answer.get("fields", ())))
 
 
-def item_of(plain: Mapping[str, Any]) -> Item:
-    """Return the item that to_json.item_json has written."""
-    ((kind, value),) = plain.items()
-    if kind == "none":
-        return None
-    if kind == "record":
-        return FieldItems(value)
-    return int(value) if kind == "integer" else str(value)
-
-
 def merged_frequencies(
     content: Mapping[str, Any],
     local: LocalFrequencies,
@@ -137,19 +151,30 @@ def merged_frequencies(
     confidence: float = 0.95,
 ) -> MergedAnswer:
     """Merge a release with frequencies out of reports. `by`: reweigh the volunteers by this table of reports."""
+    return read_as(lambda: _merged(content, local, by, confidence))
+
+
+def read_as(read: Callable[[], T]) -> T:
+    """Return what is read of a release; one of another form is an InvalidSpec that says so."""
     try:
-        if content.get("kind") in TABLES:
-            local, by = local.written_as(content), None if by is None else by.written_as(content)
-        if by is None:
-            volunteers, people = of_release(content, local.fields)
-            found = merged(volunteers, people, local.counts, local.reports, confidence)
-        else:
-            found = _reweighed(content, local, by, confidence)
-        statement = tuple(str(line) for line in content["statement"])
+        return read()
     except _UNREADABLE as error:
         if isinstance(error, InvalidSpec):
             raise
-        raise InvalidSpec("this release has another form than this version of the program reads") from None
+        raise InvalidSpec(OTHER_FORM) from None
+
+
+def _merged(
+    content: Mapping[str, Any], local: LocalFrequencies, by: LocalFrequencies | None, confidence: float
+) -> MergedAnswer:
+    if content.get("kind") in (*TABLES, LINEAR):
+        local, by = local.written_as(content), None if by is None else by.written_as(content)
+    if by is None:
+        volunteers, people = of_release(content, local.fields)
+        found = merged(volunteers, people, local.counts, local.reports, confidence)
+    else:
+        found = _reweighed(content, local, by, confidence)
+    statement = tuple(str(line) for line in content["statement"])
     return replace(found, fields=local.fields, volunteers_statement=statement)
 
 
@@ -158,6 +183,11 @@ def _reweighed(
 ) -> MergedAnswer:
     if not by.fields or not local.fields:
         raise InvalidSpec("reweighing is about tables of fields: ask for both tables with --fields")
+    if content.get("kind") == "online":
+        raise NotTheSame(
+            "reweighing divides counts by each other, and those of a fit have no variance: release tables, fourier or "
+            "linear"
+        )
     both = [*by.fields, *local.fields]
     table, people = of_release(content, both)
     shares = reweighed(table, by.fields, local.fields, by.shares)
@@ -169,19 +199,18 @@ def merged_averages(content: Mapping[str, Any], local: AverageAnswer, confidence
     """Merge a release of the kind `average` with an average out of reports."""
     if content.get("kind") != "average":
         raise InvalidSpec("an average is merged with a release of the kind average: this one is of another kind")
-    try:
-        told, ends = content["details"]["average"], content["parameters"]
-        if told["average"] is None:
-            raise InvalidSpec("the release found hardly anybody with a number: there is nothing to merge")
-        one = CohortAverage(float(told["average"]), float(told["noise_variance"]), float(told["holders"]))
-        spread = min(float(told["spread"]) + float(told["spread_error"]), (ends["highest"] - ends["lowest"]) ** 2 / 4)
-        average = local.average
-        other = CohortAverage(average.estimate, average.standard_error**2, average.holders)
-        found = merged_average(one, other, spread, (ends["lowest"], ends["highest"]), confidence)
-        statement = tuple(str(line) for line in content["statement"])
-        people = int(content["people"])
-    except _UNREADABLE as error:
-        if isinstance(error, InvalidSpec):
-            raise
-        raise InvalidSpec("this release has another form than this version of the program reads") from None
-    return replace(averages_answer(found, people, local.reports, confidence), volunteers_statement=statement)
+    return read_as(lambda: _merged_averages(content, local, confidence))
+
+
+def _merged_averages(content: Mapping[str, Any], local: AverageAnswer, confidence: float) -> MergedAverages:
+    told, ends = content["details"]["average"], content["parameters"]
+    if told["average"] is None:
+        raise InvalidSpec("the release found hardly anybody with a number: there is nothing to merge")
+    one = CohortAverage(float(told["average"]), float(told["noise_variance"]), float(told["holders"]))
+    spread = min(float(told["spread"]) + float(told["spread_error"]), (ends["highest"] - ends["lowest"]) ** 2 / 4)
+    average = local.average
+    other = CohortAverage(average.estimate, average.standard_error**2, average.holders)
+    found = merged_average(one, other, spread, (ends["lowest"], ends["highest"]), confidence)
+    statement = tuple(str(line) for line in content["statement"])
+    answer = averages_answer(found, one.noise, int(content["people"]), local.reports, confidence)
+    return replace(answer, volunteers_statement=statement)

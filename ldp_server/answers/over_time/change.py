@@ -77,7 +77,8 @@ __all__ = ["TOLD_OF", "ChangeAnswer", "ChangeLine", "Look", "always_valid", "cha
 TOLD_OF = (
     "It is told of items of randomized-response, linear-hash, subset-selection, set-selection and, where its shell "
     "answers all other sets alike, composed-response, of attributes of composed-response, of tables of fields of "
-    "sampled-table, of averages of cells of averaged-table, and of areas of sampled-grid."
+    "sampled-table, every-field and shifted-channel, of averages of cells of averaged-table, and of areas of "
+    "sampled-grid."
 )
 """Which mechanisms can be asked for a change; a test compares it with what is answered."""
 _STEPS = 60

@@ -28,7 +28,8 @@ from ldp_server.oracles.laws.normal import normal_tail
 from ldp_server.oracles.records.joint import MOST_JOINT
 from ldp_server.oracles.records.parts import Places
 from ldp_server.oracles.records.pooled import Pooling, subsets
-from ldp_server.oracles.records.view import pooling
+from ldp_server.oracles.records.products import ProductTables
+from ldp_server.oracles.records.view import all_tables
 
 __all__ = ["FieldsSignal", "FieldsTable", "TablesAnswer", "tables_answer"]
 
@@ -74,7 +75,7 @@ def tables_answer(collection: Collection, oracle: Oracle) -> TablesAnswer:
     honest, seen = accepted(oracle)
     if not honest.reports:
         raise TooFewReports("this collection has no reports yet")
-    pooled = pooling(honest, record)
+    pooled = all_tables(honest, record)
     cells = sum(math.prod(record.sizes[place] for place in one) for one in pooled.largest)
     if cells > MOST_JOINT:
         raise Unsupported(f"the tables of this collection have more than {MOST_JOINT:,} cells: ask for one at a time")
@@ -86,7 +87,7 @@ def tables_answer(collection: Collection, oracle: Oracle) -> TablesAnswer:
     return TablesAnswer(honest.reports, tables, _signals(record, pooled, seen.widened), seen)
 
 
-def _signals(record: Record, pooled: Pooling, widened: float) -> tuple[FieldsSignal, ...]:
+def _signals(record: Record, pooled: Pooling | ProductTables, widened: float) -> tuple[FieldsSignal, ...]:
     every = sorted({subset for one in pooled.largest for subset in subsets(one)}, key=lambda one: (len(one), one))
     ratios, chances = [], []
     for subset in every:

@@ -15,7 +15,9 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import CollectionMerged, CollectionMergedAverage
 from ldp_server.answers.merging.averages import MergedAverages
 from ldp_server.answers.merging.cohorts import MergedAnswer
+from ldp_server.answers.merging.released import TABLES
 from ldp_server.answers.merging.signed import SignedRelease, public_key, read_release
+from ldp_server.answers.merging.sources import CONDITIONS
 from ldp_server.cli.show import item_text, lines, table, whole
 
 __all__ = ["VolunteersRelease", "show_both", "show_merged", "show_merged_average", "volunteers_options"]
@@ -36,9 +38,19 @@ class VolunteersRelease:
     def items(self) -> list[str] | None:
         """The items that the release lists; None if it is about tables."""
         content = self.signed.content
-        if content["kind"] not in ("histogram", "top"):
+        if content.get("kind") not in ("histogram", "top"):
             return None
         return [str(value) for row in content["rows"] for value in row["item"].values()]
+
+    @property
+    def about_tables(self) -> bool:
+        """Whether all that it answers are cells of tables."""
+        return self.signed.content.get("kind") in TABLES
+
+    @property
+    def about_conditions(self) -> bool:
+        """Whether it answers conditions on fields, or sets of fields."""
+        return self.signed.content.get("kind") in CONDITIONS
 
 
 def volunteers_options(*, tables: bool) -> Callable[[F], F]:
@@ -92,13 +104,15 @@ def show_merged(title: str, found: MergedAnswer) -> None:
             item_text(row.item),
             f"{row.share:.2%}",
             f"{row.low:.2%} to {row.high:.2%}",
-            f"{row.volunteers:.2%} ± {row.volunteers_error:.2%}",
+            row.volunteers_text,
             f"{row.reports:.2%} ± {row.reports_error:.2%}",
         )
         for row in found.rows
     ]
     table(title, columns, cells)
     _below(found)
+    if any(row.volunteers_off for row in found.rows):
+        lines("Where a second number follows ±, a fit has answered: it may be off by so much besides.")
     if found.reweighed_by:
         lines(f"Volunteers are weighed to be like everybody else in {', '.join(found.reweighed_by)}.")
 

@@ -14,7 +14,7 @@ from ldp_server.cli.connection import json_option
 from ldp_server.cli.curator.commands import curator
 from ldp_server.cli.files import replaced_private_file
 from ldp_server.cli.show import busy, lines, print_json, whole
-from ldp_server.curator.workloads.synthetic import fit_of_release, made_up, workload_of_release
+from ldp_server.curator.workloads.synthetic import fit_of_release, made_up, record_of_release
 
 __all__ = ["synthesize"]
 
@@ -28,7 +28,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--csv", "file", required=True, type=_FILE, help="Where to write them.")
 @json_option
 def synthesize(release: Path, key: Path, rows: int | None, file: Path, as_json: bool) -> None:
-    """Make up people whose tables are like those of a release of tables (tables, fourier, mwem, online).
+    """Make up people whose tables are like those of a release of tables or conditions (tables, fourier, mwem, online,
+    linear, any-of).
 
     RELEASE is what `curator show NUMBER --json` prints. It costs no budget: nothing but the release is read. What the
     release says nothing about is made up, as evenly as the tables allow.
@@ -36,10 +37,10 @@ def synthesize(release: Path, key: Path, rows: int | None, file: Path, as_json: 
     signed = read_release(release)
     signed.check(public_key(key))
     content = signed.content
-    work = workload_of_release(content)
+    record = record_of_release(content)
     count = rows or int(content["people"])
     with busy("fitting the tables", quiet=as_json):
-        columns = made_up(work.record, fit_of_release(content), count, np.random.default_rng())
+        columns = made_up(record, fit_of_release(content), count, np.random.default_rng())
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -17,10 +17,12 @@ from ldp_server.curator.prices import CentralPrice
 
 __all__ = [
     "BETA",
+    "CHANCES",
     "CentralMechanism",
     "Outcome",
     "ReleasedRow",
     "TooFewPeople",
+    "bounds",
     "clipped",
     "counted",
     "distinct",
@@ -29,6 +31,8 @@ __all__ = [
 
 BETA = 0.05
 """Every interval of a release holds with probability 1 - BETA."""
+CHANCES = (0.05, 0.025, 0.005, 0.0005, 0.00005)
+"""Where an error is no noise but bounded: the chances of larger ones, for which a release states the bound."""
 
 
 class TooFewPeople(InvalidSpec):
@@ -118,6 +122,11 @@ def counted(records: Sequence[Record]) -> Counter[Record]:
 def in_order(items: Iterable[Record]) -> list[Record]:
     """Return items in an order of their own: the order of the records is nobody's business."""
     return sorted(items, key=lambda item: (isinstance(item, str), item))
+
+
+def bounds(most: Callable[[float], int]) -> list[dict[str, float]]:
+    """Return by how much all answers are off at most, but for each of some chances; whoever merges them needs it."""
+    return [{"chance": chance, "most": most(chance)} for chance in CHANCES]
 
 
 def clipped(item: Record | FieldItems, count: int, width: int, people: int) -> ReleasedRow:

@@ -16,7 +16,7 @@ the noise and lose entropy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from ldp_server.curator.workloads.universe import Cells, Workload
 
-__all__ = ["ENOUGH", "Measured", "answers", "distribution", "fitted", "uniform"]
+__all__ = ["ENOUGH", "Measured", "answers", "distribution", "fitted", "fitted_rows", "uniform"]
 
 _GROW, _SHRINK = 1.6, 0.5
 ENOUGH = 0.5
@@ -60,13 +60,32 @@ def fitted(work: Workload, measured: Sequence[Measured], theta: Cells, steps: in
         return theta
     scale = min(one.error for one in measured) ** 2
     done = enough * sum(len(one.shares) for one in measured)
-    loss, gradient = _loss(work, measured, theta, scale)
     step = max(len(one.shares) for one in measured) / len(measured)
+    return _descended(lambda found: _loss(work, measured, found, scale), theta, step, steps, done * scale)
+
+
+def fitted_rows(rows: Cells, shares: Cells, errors: Cells, theta: Cells, steps: int) -> Cells:
+    """Return the same where sums of cells were measured: a row of 0 and 1 for each sum, with its standard error."""
+    scale = float(errors.min()) ** 2
+    weights = scale / errors**2
+
+    def loss(found: Cells) -> tuple[float, Cells]:
+        apart = rows @ distribution(found) - shares
+        return 0.5 * float(weights @ apart**2), rows.T @ (weights * apart)
+
+    return _descended(loss, theta, rows.shape[1] / len(rows), steps, ENOUGH * len(rows) * scale)
+
+
+def _descended(
+    loss_of: Callable[[Cells], tuple[float, Cells]], theta: Cells, step: float, steps: int, done: float
+) -> Cells:
+    """Return weights with a loss of at most `done`, or the smallest one that so many steps find."""
+    loss, gradient = loss_of(theta)
     for _ in range(steps):
-        if loss / scale <= done:
+        if loss <= done:
             break
         tried = theta - step * gradient
-        found, next_gradient = _loss(work, measured, tried, scale)
+        found, next_gradient = loss_of(tried)
         if found < loss:
             theta, loss, gradient, step = tried - tried.max(), found, next_gradient, step * _GROW
         else:

@@ -44,10 +44,10 @@ import numpy as np
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.curator.draws import Draws, gaussian_scale, laplace_scale
-from ldp_server.curator.laws import gaussian_half_width, laplace_half_width
+from ldp_server.curator.laws import gaussian_half_width, gaussian_variance, laplace_half_width, laplace_variance
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
-from ldp_server.curator.releases.base import BETA, Outcome, ReleasedRow
+from ldp_server.curator.releases.base import BETA, Outcome, ReleasedRow, bounds
 from ldp_server.curator.workloads.sub_universe import AllCells, SomeCells, Universe
 from ldp_server.curator.workloads.tables import WorkloadMechanism
 from ldp_server.curator.workloads.universe import MOST_CELLS, Cells
@@ -59,24 +59,22 @@ _RELEASES = Fraction(1, 4)
 _SEEDS = 1 << 62
 
 
-@dataclass(frozen=True)
 class _Online(WorkloadMechanism):
     """The cells of tables, asked one after the other in their order."""
 
     kind: ClassVar[str] = "online"
+    updates: int
+    """How many there are at most."""
+    cells: int
+    """Of a universe that is drawn; 0: all cells."""
 
-    def _check(self, updates: int, cells: int) -> None:
-        if not cells and self.workload.record.size > MOST_CELLS:
+    def __post_init__(self) -> None:
+        if not self.cells and self.workload.record.size > MOST_CELLS:
             raise InvalidSpec(
                 f"a distribution is kept over at most {MOST_CELLS:,} cells: leave fields out, or give --universe"
             )
-        if not 1 <= updates <= 10_000:
+        if not 1 <= self.updates <= 10_000:
             raise InvalidSpec("--rounds: at most so many updates, 1 to 10,000")
-
-    @property
-    @abstractmethod
-    def most(self) -> int:
-        """How many updates there are at most."""
 
     @property
     @abstractmethod
@@ -102,24 +100,27 @@ class _Online(WorkloadMechanism):
         return math.ceil(3 * math.sqrt(2) * math.hypot(*self.bars))
 
     @property
-    def half_width(self) -> int:
-        """By how much an answer may be off, for all questions at once with probability 95%."""
+    @abstractmethod
+    def told_variance(self) -> float:
+        """The variance of the noise on a released count."""
+
+    def half_width(self, beta: float = BETA) -> int:
+        """By how much an answer may be off, for all questions at once with probability 1 - beta."""
         questions = sum(self.workload.lengths)
-        near = laplace_half_width(self.bars[0], 2 * BETA / 3 / self.most)
-        asked = laplace_half_width(self.bars[1], 2 * BETA / 3 / questions)
-        return max(self.threshold + near + asked + 1, self._told_width(BETA / 3 / self.most))
+        near = laplace_half_width(self.bars[0], 2 * beta / 3 / self.updates)
+        asked = laplace_half_width(self.bars[1], 2 * beta / 3 / questions)
+        return max(self.threshold + near + asked + 1, self._told_width(beta / 3 / self.updates))
 
     def universe(self, draws: Draws) -> Universe:
         """Return the cells that the distribution is kept over. No record is looked at."""
-        del draws
-        return AllCells(self.workload)
+        return SomeCells(self.workload, self.cells, draws.uniform(_SEEDS)) if self.cells else AllCells(self.workload)
 
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         work, people, over = self.workload, len(records), self.universe(draws)
-        theta, left, rows, told = over.start(), self.most, list[ReleasedRow](), list[bool]()
-        bar, wide = self._bar(draws), self.half_width
-        for table in range(len(work.tables)):
-            truth, shares = work.counted(table, records), over.shares(table, theta)
+        theta, left, rows, told = over.start(), self.updates, list[ReleasedRow](), list[bool]()
+        bar, wide = self._bar(draws), self.half_width()
+        for table, truth in enumerate(work.every_count(records)):
+            shares = over.shares(table, theta)
             for cell, item in enumerate(work.items(table)):
                 guess, width = round(float(shares[cell]) * people), wide if left else None
                 far = left > 0 and self._far(abs(int(truth[cell]) - guess), bar, draws)
@@ -130,9 +131,13 @@ class _Online(WorkloadMechanism):
                 rows.append(_row(item, guess, width, people))
                 told.append(far)
         note = f"{sum(told)} of {len(told):,} cells cost an update; {self._promise(left)}"
-        details = {"updated": [int(one) for one in told]}
+        details: dict[str, Any] = {
+            "updated": [int(one) for one in told],
+            "variance": self.told_variance,
+            "bounds": bounds(self.half_width),
+        }
         if isinstance(over, SomeCells):
-            details |= {"universe": over.cells, "seed": over.seed}  # type: ignore[dict-item]  # numbers among lists
+            details |= {"universe": over.cells, "seed": over.seed}
         return Outcome(tuple(rows), note, details=details)
 
     def _promise(self, left: int) -> str:
@@ -154,18 +159,10 @@ class OnlineTables(_Online):
     epsilon: Fraction
     updates: int
     cells: int = 0
-    """Of a universe that is drawn; 0: all cells."""
-
-    def __post_init__(self) -> None:
-        self._check(self.updates, self.cells)
 
     @property
     def price(self) -> CentralPrice:
         return CentralPrice.pure(self.epsilon)
-
-    @property
-    def most(self) -> int:
-        return self.updates
 
     @property
     def stretch(self) -> Fraction:
@@ -179,11 +176,12 @@ class OnlineTables(_Online):
     def told(self, count: int, draws: Draws) -> int:
         return draws.laplace([count], self.scales[2])[0]
 
+    @property
+    def told_variance(self) -> float:
+        return laplace_variance(self.scales[2])
+
     def _told_width(self, beta: float) -> int:
         return laplace_half_width(self.scales[2], beta)
-
-    def universe(self, draws: Draws) -> Universe:
-        return SomeCells(self.workload, self.cells, draws.uniform(_SEEDS)) if self.cells else super().universe(draws)
 
 
 @dataclass(frozen=True)
@@ -193,18 +191,10 @@ class GaussianOnline(_Online):
     rho: Fraction
     updates: int
     cells: int = 0
-    """Of a universe that is drawn; 0: all cells."""
-
-    def __post_init__(self) -> None:
-        self._check(self.updates, self.cells)
 
     @property
     def price(self) -> CentralPrice:
         return CentralPrice(rho=self.rho)
-
-    @property
-    def most(self) -> int:
-        return self.updates
 
     @property
     def stretch(self) -> Fraction:
@@ -222,11 +212,12 @@ class GaussianOnline(_Online):
     def told(self, count: int, draws: Draws) -> int:
         return draws.gaussian([count], self.sigma)[0]
 
+    @property
+    def told_variance(self) -> float:
+        return gaussian_variance(self.sigma)
+
     def _told_width(self, beta: float) -> int:
         return gaussian_half_width(self.sigma, beta)
-
-    def universe(self, draws: Draws) -> Universe:
-        return SomeCells(self.workload, self.cells, draws.uniform(_SEEDS)) if self.cells else super().universe(draws)
 
 
 def updated(over: Universe, theta: Cells, table: int, cell: int, share: float) -> Cells:

@@ -11,6 +11,7 @@ as the pairs allow. Rows are not people, and as many rows as people are no more 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,50 +19,82 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItem, Record
-from ldp_server.curator.workloads.fit import Measured, distribution, fitted, uniform
+from ldp_server.answers.merging.asked import OTHER_FORM, held_by, record_of
+from ldp_server.curator.workloads.fit import Measured, distribution, fitted, fitted_rows, uniform
+from ldp_server.curator.workloads.matrix.queries import LinearQueries, Query
 from ldp_server.curator.workloads.online import updated
 from ldp_server.curator.workloads.sub_universe import AllCells
 from ldp_server.curator.workloads.universe import MOST_CELLS, Cells, Workload
 
-__all__ = ["SYNTHETIC", "fit_of_release", "made_up", "workload_of_release"]
+__all__ = ["SYNTHETIC", "fit_of_release", "made_up", "record_of_release"]
 
-SYNTHETIC = ("tables", "fourier", "mwem", "online")
+SYNTHETIC = ("tables", "fourier", "mwem", "online", "linear", "any-of")
 _STEPS = 400
-_OTHER_FORM = "this release has another form than this version of the program reads"
 MOST_ROWS = 10_000_000
 
 
-def workload_of_release(content: Mapping[str, Any]) -> Workload:
-    """Return the fields and tables that a release is about."""
+def record_of_release(content: Mapping[str, Any]) -> Record:
+    """Return the fields that a release is about."""
     if content.get("kind") not in SYNTHETIC:
         raise InvalidSpec(f"people are made up from a release of the kinds {', '.join(SYNTHETIC)}")
     try:
-        parameters = content["parameters"]
-        record = Record.from_readable({"fields": parameters["fields"]})
-        return Workload(record, tuple(tuple(one) for one in parameters["tables"]))
+        return record_of(content)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InvalidSpec):
             raise
-        raise InvalidSpec(_OTHER_FORM) from None
+        raise InvalidSpec(OTHER_FORM) from None
 
 
 def fit_of_release(content: Mapping[str, Any]) -> Cells:
     """Return a distribution over the cells of all fields."""
-    work = workload_of_release(content)
-    if work.record.size > MOST_CELLS:
+    record = record_of_release(content)
+    if record.size > MOST_CELLS:
         raise InvalidSpec(
-            f"these fields have {work.record.size:,} cells together, and a fit keeps at most {MOST_CELLS:,}: release "
+            f"these fields have {record.size:,} cells together, and a fit keeps at most {MOST_CELLS:,}: release "
             "fewer fields, or coarser ones"
         )
     try:
+        if content["kind"] == "linear":
+            return _of_queries(record, content)
+        if content["kind"] == "any-of":
+            return _of_sets(record, content)
+        work = Workload(record, tuple(tuple(one) for one in content["parameters"]["tables"]))
         if content["kind"] == "online":
             return distribution(_replayed(work, content))
         measured = _measured(work, content)
     except (KeyError, TypeError, IndexError, StopIteration):
-        raise InvalidSpec(_OTHER_FORM) from None
+        raise InvalidSpec(OTHER_FORM) from None
     except ValueError as error:
-        raise error if isinstance(error, InvalidSpec) else InvalidSpec(_OTHER_FORM) from None
+        raise error if isinstance(error, InvalidSpec) else InvalidSpec(OTHER_FORM) from None
     return distribution(fitted(work, measured, uniform(work), _STEPS))
+
+
+def _of_queries(record: Record, content: Mapping[str, Any]) -> Cells:
+    """Return the distribution that fits the answers to queries. Cells that no query tells apart get the same share."""
+    queries = [Query("", tuple(sorted(held_by(record, row["item"]).items()))) for row in content["rows"]]
+    asked = LinearQueries(record, tuple(queries))
+    places = asked.columns_of(np.arange(record.size))
+    alike = np.bincount(places, minlength=asked.columns)
+    counts = np.array([row["count"] for row in content["rows"]], np.float64)
+    errors = np.maximum(np.array(content["details"]["standard_errors"], np.float64), 0.5)
+    people = int(content["people"])
+    theta = fitted_rows(asked.matrix.astype(np.float64), counts / people, errors / people, np.log(alike), _STEPS)
+    return np.asarray((distribution(theta) / alike)[places])
+
+
+def _of_sets(record: Record, content: Mapping[str, Any]) -> Cells:
+    """Return the distribution that fits how many people hold any of the fields of each set."""
+    if content["variance"] is None:
+        raise InvalidSpec("this release learned its sets from some of them: people are made up where all were asked")
+    people, cells, width = int(content["people"]), np.arange(record.size), int(content["parameters"]["width"])
+    places = range(len(record.names))
+    sets = [sum(1 << place for place in one) for size in range(1, width + 1) for one in combinations(places, size)]
+    counts = np.array([row["count"] for row in content["rows"]], np.float64)
+    if len(counts) != len(sets):
+        raise ValueError
+    rows = np.array([cells & one != 0 for one in sets], np.float64)
+    errors = np.full(len(sets), max(float(content["variance"]) ** 0.5, 0.5) / people)
+    return distribution(fitted_rows(rows, counts / people, errors, np.zeros(record.size), _STEPS))
 
 
 def _replayed(work: Workload, content: Mapping[str, Any]) -> Cells:

@@ -66,7 +66,7 @@ class _Tables(WorkloadMechanism):
 
     def run(self, records: Sequence[Record], draws: Draws) -> Outcome:
         work = self.workload
-        counts = [work.counted(table, records) for table in range(len(work.tables))]
+        counts = work.every_count(records)
         noisy = self._noisy([int(one) for table in counts for one in table], draws)
         rows, at = [], 0
         width = self._width(BETA)

@@ -20,15 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.protocol.domain import Domain, FieldItem, FieldItems, Integers, Record, YesNo
+from ldp_client.protocol.domain import FieldItems, Record
+from ldp_server.answers.fields.conditions import text_indexes
 from ldp_server.curator import people
 
-__all__ = ["MOST_CELLS", "Cells", "Workload", "encoded", "indexes_of", "pairs", "text_indexes"]
+__all__ = ["MOST_CELLS", "Cells", "Workload", "encoded", "indexes_of", "pairs"]
 
 MOST_CELLS = 1 << 20
 """Of all fields together: a release keeps a number for each."""
 _MOST_RELEASED = 1 << 20
-_YES, _NO = ("yes", "true", "1"), ("no", "false", "0")
 
 Cells = npt.NDArray[np.float64]
 
@@ -97,6 +97,14 @@ class Workload:
             stride *= size
         return np.bincount(found, minlength=self.lengths[table])
 
+    def every_count(self, records: Sequence[people.Record]) -> list[npt.NDArray[np.int64]]:
+        """Return how many people are in each cell of each table; with fewer cells in all than people from one list."""
+        tables = range(len(self.tables))
+        if self.record.size > min(MOST_CELLS, len(records)):
+            return [self.counted(table, records) for table in tables]
+        cells = self.histogram(records)
+        return [np.asarray(self.of_cells(table, cells), np.int64) for table in tables]
+
     def items(self, table: int) -> list[FieldItems]:
         """Return what each cell of a table holds, with `none` as None."""
         part = self.record.part(self.tables[table])
@@ -116,19 +124,6 @@ def encoded(record: Record, columns: Sequence[Sequence[people.Record]]) -> list[
 def pairs(record: Record) -> tuple[tuple[str, ...], ...]:
     """Return all pairs of fields; the field itself where there is one alone."""
     return tuple(combinations(record.names, min(2, len(record.names))))
-
-
-def text_indexes(domain: Domain) -> dict[people.Record, int]:
-    """Return the index of each text that a file may have for a value of a field."""
-    if isinstance(domain, YesNo):
-        return {name: domain.index(value) for names, value in ((_YES, True), (_NO, False)) for name in names}
-    found: dict[people.Record, int] = {}
-    for index in range(1, domain.size):
-        item: FieldItem = domain.item(index)  # type: ignore[assignment]  # a field's items are text or integers
-        found[str(item)] = index
-        if isinstance(domain, Integers):
-            found[item] = index
-    return found
 
 
 def indexes_of(records: Sequence[people.Record]) -> npt.NDArray[np.int64]:

@@ -11,16 +11,22 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ldp_client.errors import InvalidSpec, ServerRefused
+from ldp_client.protocol.domain import Integers
 from ldp_server.analyst import (
     Analyst,
     CollectionAverage,
     CollectionEstimates,
+    CollectionInfo,
     CollectionMerged,
     CollectionMergedAverage,
+    CollectionRanges,
     CollectionSummary,
     average_with_volunteers,
+    release_conditions,
+    release_ranges,
     with_volunteers,
 )
+from ldp_server.answers.merging.cohorts import MergedAnswer
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.web import tables, two_sources
 from ldp_server.web.gate import Visit
@@ -38,7 +44,7 @@ __all__ = ["BothAnswers", "volunteers", "volunteers_file"]
 class BothAnswers:
     """What each source says, and both together."""
 
-    reports: CollectionEstimates | CollectionAverage
+    reports: CollectionEstimates | CollectionRanges | CollectionAverage
     merged: CollectionMerged | CollectionMergedAverage
 
 
@@ -88,23 +94,32 @@ def _chosen(given: Mapping[str, str], releases: tuple[CuratedRelease, ...]) -> _
 async def _answers(visit: Visit, summary: CollectionSummary, chosen: _Chosen) -> BothAnswers:
     which = summary.info.id.hex()
     key = ("volunteers", which, chosen.release.signed.signature, chosen.fields, chosen.confidence)
-    return await visit.site.ask_long(key, _ask, visit, which, chosen)
+    return await visit.site.ask_long(key, _ask, visit, summary.info, chosen)
 
 
-def _ask(visit: Visit, which: str, chosen: _Chosen) -> BothAnswers:
+def _ask(visit: Visit, info: CollectionInfo, chosen: _Chosen) -> BothAnswers:
     """Ask the server about what the release is about, and merge."""
     analyst: Analyst = visit.analyst
-    signed, confidence, curated = chosen.release.signed, chosen.confidence, visit.site.curated
+    signed, confidence, curated, which = chosen.release.signed, chosen.confidence, visit.site.curated, info.id.hex()
     if curated is None:
         raise InvalidSpec("these pages have no curator's releases")
     if chosen.release.kind == AVERAGE:
         average = analyst.average(which, confidence=confidence)
         return BothAnswers(average, average_with_volunteers(average, signed, curated.key))
-    if chosen.fields:
+    found: CollectionEstimates | CollectionRanges
+    if chosen.release.about_conditions and _numbers(info):
+        found = analyst.ranges(which, release_ranges(signed, curated.key, info), confidence=confidence)
+    elif chosen.release.about_conditions:
+        found = analyst.conditions(which, release_conditions(signed, curated.key, info), confidence=confidence)
+    elif chosen.fields:
         found = analyst.table(which, chosen.fields, confidence=confidence)
     else:
         found = analyst.estimate(which, items=chosen.release.items, confidence=confidence)
     return BothAnswers(found, with_volunteers(found, signed, curated.key))
+
+
+def _numbers(info: CollectionInfo) -> bool:
+    return isinstance(info.collection.domain, Integers)
 
 
 def _page(
@@ -144,9 +159,12 @@ def _shown(summary: CollectionSummary, chosen: _Chosen, found: BothAnswers) -> d
         "reports": tables.table_of(found.reports),
         "release": two_sources.release_table(chosen.release.content, chosen.fields),
         "volunteers": merged.volunteers, "count": merged.reports, "warning": merged.warning,
+        "fitted": isinstance(merged, MergedAnswer) and any(row.volunteers_off for row in merged.rows),
         "statement": merged.volunteers_statement, "note": str(chosen.release.content.get("note", "")),
         "made": int(chosen.release.content["made"]),
-        "same": two_sources.same(short(summary.info), chosen.release.kind, chosen.fields, chosen.confidence),
+        "same": two_sources.same(
+            short(summary.info), chosen.release.kind, chosen.fields, chosen.confidence, ranges=_numbers(summary.info)
+        ),
     }  # fmt: skip
 
 

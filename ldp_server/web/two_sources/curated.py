@@ -18,8 +18,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.answers.merging.released import TABLES
 from ldp_server.answers.merging.signed import SignedRelease, public_key, read_release
-from ldp_server.answers.merging.sources import MERGEABLE, TABLES
+from ldp_server.answers.merging.sources import CONDITIONS, MERGEABLE
 from ldp_server.web.guard import log_line
 
 __all__ = ["CuratedRelease", "CuratedReleases"]
@@ -47,8 +48,8 @@ class CuratedRelease:
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The items of a list, as an analyst writes them; nothing for tables and averages."""
-        if self.kind in TABLES or self.kind == AVERAGE:
+        """The items of a list, as an analyst writes them; nothing for tables, conditions and averages."""
+        if self.kind in (*TABLES, *CONDITIONS, AVERAGE):
             return ()
         return tuple(str(value) for row in self.content["rows"] for value in row["item"].values())
 
@@ -57,7 +58,12 @@ class CuratedRelease:
         """The fields of each table; nothing for lists and averages."""
         if self.kind not in TABLES:
             return ()
-        return tuple(tuple(map(str, table["fields"])) for table in self.content["details"]["tables"])
+        return tuple(tuple(map(str, table)) for table in self.content["parameters"]["tables"])
+
+    @property
+    def about_conditions(self) -> bool:
+        """Whether it answers conditions on fields, or sets of fields."""
+        return self.kind in CONDITIONS
 
 
 class CuratedReleases:

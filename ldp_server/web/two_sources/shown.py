@@ -12,6 +12,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItems
 from ldp_server.answers.merging.averages import MergedAverages
 from ldp_server.answers.merging.cohorts import MergedAnswer
+from ldp_server.answers.merging.sources import CONDITIONS
 from ldp_server.answers.words import item_text, visible, whole
 from ldp_server.web.charts.dots import Dot, DotChart, dots
 from ldp_server.web.figures import NARROW, WIDE, Figure, standalone
@@ -31,11 +32,12 @@ _MARKS = (
 def _lines(label: str, row: Any, value: float, reach: float) -> list[Dot]:
     """Three lines of the chart: both, and each source with an interval of the same confidence."""
     found = [Dot(label, value, row.low, row.high)]
-    for kind, at, error in (
-        ("reports", row.reports, row.reports_error),
-        ("volunteers", row.volunteers, row.volunteers_error),
+    off = getattr(row, "volunteers_off", None) or 0.0
+    for kind, at, width in (
+        ("reports", row.reports, reach * row.reports_error),
+        ("volunteers", row.volunteers, reach * row.volunteers_error + off),
     ):
-        found.append(Dot(kind, at, at - reach * error, at + reach * error, kind))
+        found.append(Dot(kind, at, at - width, at + width, kind))
     return found
 
 
@@ -81,7 +83,7 @@ def merged_table(found: MergedAnswer | MergedAverages) -> TableView:
             f"{row.share:.2%}",
             f"{row.low:.2%} to {row.high:.2%}",
             f"{row.reports:.2%} ± {row.reports_error:.2%}",
-            f"{row.volunteers:.2%} ± {row.volunteers_error:.2%}",
+            row.volunteers_text,
             f"{row.z:+.1f}",
         ]
         for row in found.rows
@@ -95,7 +97,7 @@ def release_table(content: Mapping[str, Any], fields: Sequence[str] = ()) -> Tab
     for row in content["rows"]:
         (value,) = row["item"].values()
         if isinstance(value, Mapping):
-            if set(value) != set(fields):
+            if fields and set(value) != set(fields):
                 continue
             value = item_text(FieldItems(value))
         ends = "" if row.get("low") is None else f"{whole(row['low'])} to {whole(row['high'])}"
@@ -113,7 +115,7 @@ def address(number: int, fields: Sequence[str], confidence: float) -> str:
     return f"?{urlencode(found)}"
 
 
-def same(which: str, kind: str, fields: Sequence[str], confidence: float) -> tuple[str, str]:
+def same(which: str, kind: str, fields: Sequence[str], confidence: float, *, ranges: bool = False) -> tuple[str, str]:
     """The command and the lines of Python that give the same, with the release in release.json."""
     sure = "" if confidence == 0.95 else f" --confidence {confidence:.12g}"
     named = "" if confidence == 0.95 else f", confidence={confidence!r}"
@@ -125,5 +127,12 @@ def same(which: str, kind: str, fields: Sequence[str], confidence: float) -> tup
     if fields:
         command = f"ldp-server estimate {which} --fields {shlex.quote(','.join(fields))} {both}{sure}"
         return command, f"with_volunteers(analyst.table({which!r}, {tuple(fields)!r}{named}), {files})"
+    if kind in CONDITIONS:
+        command, what = ("ranges", "ranges") if ranges else ("estimate", "conditions")
+        asked = f"release_{what}({files}, analyst.show({which!r}).info)"
+        return (
+            f"ldp-server {command} {which} {both}{sure}",
+            f"with_volunteers(analyst.{what}({which!r}, {asked}{named}), {files})",
+        )
     call = f"estimate({which!r}, items=items{named})"
     return f"ldp-server estimate {which} {both}{sure}", f"with_volunteers(analyst.{call}, {files})"

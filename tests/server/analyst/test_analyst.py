@@ -20,6 +20,7 @@ def values(rows, name="estimate"):
     return pytest.approx([getattr(row, name) for row in rows])
 
 
+@pytest.mark.long
 def test_a_collection_s_life(server, analyst):
     collection = make_collection("A life?")
     created = analyst.create(collection, reports_per_token=7, unlisted=True)

@@ -48,7 +48,7 @@ def least(confidence, runs):
 @pytest.mark.parametrize("epsilon", ["1", "4"])
 @pytest.mark.parametrize("mechanism", ["sampled-attribute", "composed-response", "randomized-response"])
 @pytest.mark.parametrize("pairs", [False, True])
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(5)
 def test_attributes_hold_alone_and_together(runs, mechanism, epsilon, pairs):
     """With a crowd whose counts lie near the ends, and 80% so that a failure would show."""
     if pairs and mechanism == "sampled-attribute":

@@ -37,6 +37,7 @@ FOUND = HeavyHitters(
     threshold_all=515.5,
     beta=0.1,
     dictionary=UsedDictionary(1000, 3, 222.5),
+    began_with=17,
     false_items=0.05,
     guarantee=("Every item.", "Honest reports."),
     too_few_reports=False,
@@ -61,7 +62,7 @@ def test_every_number_of_a_heavy_hitter_has_its_own_field():
     assert message.threshold == 412.25
     assert message.probability == 0.95
     assert (message.threshold_all, message.beta) == (515.5, 0.1)
-    assert message.false_items == 0.05
+    assert (message.false_items, message.began_with) == (0.05, 17)
     assert list(message.guarantee) == ["Every item.", "Honest reports."]
     assert message.none.item.none
     row = message.items[0]
@@ -83,7 +84,7 @@ def test_no_field_of_a_message_is_left_over():
 def test_the_json_of_heavy_hitters_is_what_it_was():
     assert list(to_json(FOUND)) == [
         "reports", "items", "none", "decoder", "threshold", "probability", "threshold_all", "beta", "false_items",
-        "guarantee", "too_few_reports", "users_needed", "dictionary", "independence",
+        "guarantee", "too_few_reports", "users_needed", "dictionary", "independence", "began_with",
     ]  # fmt: skip
     assert to_json(HITTER) == {
         "item": {"text": "köln"},
@@ -208,6 +209,7 @@ def test_items_of_every_kind_of_domain_go_both_ways(kind):
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS, ids=lambda one: label(one.randomizer))
+@pytest.mark.thinned(36)
 def test_answers_of_every_mechanism_come_back(collection):
     """Whatever is estimated for the example instances survives the wire, and JSON has a name for every value."""
     oracle = oracle_for(collection)

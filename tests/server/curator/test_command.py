@@ -248,3 +248,59 @@ def test_tables_from_pairs_of_attributes(curator, tmp_path):
     code, _, err = one(curator, home, "projected-counts", *bits, "--bits", "5", data="bits.csv")
     assert (code, err.count("\n")) == (2, 1)
     assert "not a text of 5 characters" in err
+
+
+def ledger_of(curator, home):
+    """The data set as `curator ledger --json` shows it, and how many releases there are."""
+    first, *rest = curator("ledger", "--home", home, "--json")[1].splitlines()
+    return json.loads(first), len(rest)
+
+
+def test_below_a_precondition_the_size_that_is_needed_is_named(curator, home, tmp_path):
+    """The choosing mechanism is not private with 900 people at this delta; 2,250 are one too few."""
+    short = ("--column", "city", "--epsilon", "1", "--delta", "1e-6", "--share", "0.1")
+    for people in (900, 2250):
+        with (tmp_path / "few.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([["id", "city"], *((k, "rome") for k in range(people))])
+        code, out, err = one(curator, home, "frequent-item", *short, "--data", tmp_path / "few.csv")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert f"needs 2,251 people, and this data set has {people:,}: nothing was released or charged" in err
+    found, releases = ledger_of(curator, home)
+    assert (found["spent"], found["delta_spent"], releases) == (0, 0, 0)
+
+
+def test_a_missing_key_releases_nothing_and_is_charged_nothing(curator, home, tmp_path):
+    """Neither the curator's own key nor one that is made anew: both are one line, and the old key goes on."""
+    asks = ("--column", "city", "--epsilon", "2", "--items", "items")
+    assert one(curator, home, "histogram", *asks)[0] == 0
+    key = home / "curator.key"
+    kept = key.read_bytes()
+    for damage in (key.unlink, lambda: key.write_bytes(b"no key"), lambda: key.chmod(0o644)):
+        damage()
+        code, out, err = one(curator, home, "histogram", *asks)
+        assert (code != 0, out, err.count("\n"), "Traceback" in err) == (True, "", 1, False)
+        assert "curator.key" in err
+        if key.exists():
+            key.unlink()
+        key.write_bytes(kept)
+        key.chmod(0o600)
+    found, releases = ledger_of(curator, home)
+    assert (found["spent"], releases) == (2, 1)
+    assert one(curator, home, "histogram", *asks)[0] == 0
+    assert ledger_of(curator, home)[0]["spent"] == 4
+
+
+def test_a_spent_budget_is_charged_to_its_end_and_no_further(curator, tmp_path):
+    """The last release fits to the digit. After it nothing does, however small, and what failed was charged nothing."""
+    home = tmp_path / "h"
+    assert curator("create", "panel", "--epsilon", "0.3", "--delta", "1e-6", "--home", home)[0] == 0
+    asks = ("--column", "city", "--items", "items")
+    for price in ("0.1", "0.2"):
+        assert one(curator, home, "histogram", *asks, "--epsilon", price)[0] == 0
+    for kind, more in (("histogram", asks), ("items", ("--column", "city", "--delta", "1e-6"))):
+        code, out, err = one(curator, home, kind, *more, "--epsilon", "1e-9")
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert "0 of 0.3 is left" in err
+    found, releases = ledger_of(curator, home)
+    assert (found["left"], found["delta_spent"], releases) == (0, 0, 2)
+    assert 0.3 <= found["spent"] <= 0.3 * (1 + 1e-15)  # what is shown is rounded up

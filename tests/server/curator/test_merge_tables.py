@@ -6,26 +6,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms.bounded_number import design
-from ldp_client.mechanisms.records.sampled_table import parameters_of
-from ldp_client.protocol.domain import Categories, Field, FieldItems, Integers, Record, YesNo
+from ldp_client.protocol.domain import Categories, Field, FieldItems, Record, YesNo
 from ldp_server.analyst import average_with_volunteers, with_volunteers
 from ldp_server.answers.merging.averages import CohortAverage, merged_average
 from ldp_server.answers.merging.cohorts import CohortCount, CohortShare, matched, merged, weighed
 from ldp_server.answers.merging.reweighed import reweighed, rolled_up
 from ldp_server.answers.merging.sources import LocalFrequencies, merged_averages, merged_frequencies, of_release
-from ldp_server.cli.main import run
-from ldp_server.curator.engine import KEY_FILE, ReleaseRequest, create_data_set, release
 from ldp_server.curator.noise import ExactDraws
-from ldp_server.curator.people import PeopleFile
-from ldp_server.curator.prices import DataSetBudget
 from ldp_server.curator.workloads.average import LaplaceAverage
-from ldp_server.curator.workloads.tables import LaplaceTables
-from ldp_server.curator.workloads.universe import Workload
-from tests.server.analyst.conftest import deliver
-from tests.server.helpers import NOW, ServerProcess
 
 PLAN, DARK = ("free", "paid"), (False, True)
 RECORD = Record((Field("plan", Categories(PLAN)), Field("dark", YesNo(none_is_no=True))))
@@ -135,56 +124,9 @@ def test_the_interval_of_a_merged_average_holds():
 # -- every way to ask
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory):
-    """A server with a question about records and one about numbers; a curator's releases about some of their users."""
-    folder = tmp_path_factory.mktemp("merged")
-    rng = np.random.default_rng(13)
-    plan, dark = rng.choice([0, 1, 2], 20_000, p=[0.1, 0.5, 0.4]), rng.random(20_000) < 0.3
-    indexes = plan + 3 * dark
-    tables = [(0b01, 1, 0, 0), (0b10, 1, 0, 0), (0b11, 1, 0, 0)]
-    window = {"opens": 0, "closes": 1 << 33}
-    records = Collection.create(
-        "StrategyPlan?", RECORD, "sampled-table", "1", parameters=parameters_of(tables), **window
-    )
-    numbers = Collection.create("How many?", Integers(0, 10), "bounded-number", "1", parameters=design("1"), **window)
-    create_data_set(folder / "home", "panel", DataSetBudget("pure", Fraction(8)), NOW)
-    columns = {
-        "plan": [None if one == 0 else PLAN[one - 1] for one in plan[:2000].tolist()],
-        "dark": ["yes" if one else None for one in dark[:2000].tolist()],
-        "cups": [str(one) for one in (indexes[:2000] % 11).tolist()],
-    }
-    people = PeopleFile(2000, columns, b"p" * 32)
-    for name, request in {
-        "tables": ReleaseRequest(
-            "panel", "plan", LaplaceTables(Workload(RECORD, (("plan", "dark"),)), Fraction(1)), more=("dark",)
-        ),
-        "average": ReleaseRequest("panel", "cups", LaplaceAverage(0, 10, Fraction(1))),
-    }.items():
-        signed = release(folder / "home", request, people, ExactDraws(), NOW, "opendp")
-        (folder / f"{name}.json").write_text(json.dumps(signed.as_dict()))
-    with ServerProcess(folder / "d") as server:
-        for collection, users in ((records, indexes[2000:]), (numbers, indexes[2000:] % 11 + 1)):
-            server.create(collection)
-            deliver(server, collection, users)
-        yield folder, server, records, numbers
-
-
-def shell(server, monkeypatch, capsys, *arguments):
-    monkeypatch.setattr("sys.argv", ["ldp-server", *map(str, arguments), "--data", str(server.data)])
-    try:
-        run()
-        code = 0
-    except SystemExit as error:
-        code = error.code
-    said = capsys.readouterr()
-    return code, said.out, said.err
-
-
-def test_one_answer_with_both_sources(asked, monkeypatch, capsys, tmp_path):
+def test_one_answer_with_both_sources(world, shell, tmp_path):
     """In process, from Python and in the shell; as a file; and for everybody, on the public pages."""
-    folder, server, records, numbers = asked
-    key = folder / "home" / f"{KEY_FILE}.pub"
+    folder, server, key, records, numbers = world.folder, world.server, world.key, world.records, world.numbers
     with server.analyst() as analyst:
         alone, by = analyst.table(records, ("dark",)), analyst.table(records, ("plan",))
         found = with_volunteers(alone, folder / "tables.json", key)
@@ -202,24 +144,23 @@ def test_one_answer_with_both_sources(asked, monkeypatch, capsys, tmp_path):
     assert average.average.standard_error < average.average.reports_error
     options = ("--volunteers", folder / "tables.json", "--curator-key", key)
     asks = ("estimate", records.id.hex(), "--fields", "dark", *options)
-    code, out, err = shell(server, monkeypatch, capsys, *asks, "--reweigh-by", "plan")
+    code, out, err = shell(*asks, "--reweigh-by", "plan")
     assert (code, err) == (0, "")
     assert "like everybody else in plan" in out
     assert "Volunteers: price" in out
-    code, out, _ = shell(server, monkeypatch, capsys, *asks, "--json")
+    code, out, _ = shell(*asks, "--json")
     assert json.loads(out)["rows"][1]["item"] == {"record": {"dark": True}}
-    code, out, _ = shell(server, monkeypatch, capsys, *asks, "--release", tmp_path / "public")
+    code, out, _ = shell(*asks, "--release", tmp_path / "public")
     assert code == 0
     assert len(list((tmp_path / "public").iterdir())) == 1
     number = ("average", numbers.id.hex(), "--volunteers", folder / "average.json", "--curator-key", key)
-    code, out, err = shell(server, monkeypatch, capsys, *number)
+    code, out, err = shell(*number)
     assert (code, err) == (0, "")
     assert "2,000 volunteers and 18,000 reports" in out
 
 
-def test_what_cannot_be_merged_is_one_line(asked, monkeypatch, capsys):
-    folder, server, records, numbers = asked
-    key = folder / "home" / f"{KEY_FILE}.pub"
+def test_what_cannot_be_merged_is_one_line(world, shell):
+    folder, key, records, numbers = world.folder, world.key, world.records, world.numbers
     table, mean = folder / "tables.json", folder / "average.json"
     for arguments, said in (
         (("estimate", records.id.hex(), "--fields", "dark", "--volunteers", table), "--curator-key"),
@@ -227,13 +168,13 @@ def test_what_cannot_be_merged_is_one_line(asked, monkeypatch, capsys):
         (("average", numbers.id.hex(), "--volunteers", table, "--curator-key", key), "another kind"),
         (("average", numbers.id.hex(), "--volunteers", mean, "--curator-key", mean), "public key"),
     ):
-        code, out, err = shell(server, monkeypatch, capsys, *arguments)
+        code, out, err = shell(*arguments)
         assert (code in {1, 2}, out, err.count("\n")) == (True, "", 1)
         assert said in err
 
 
-def test_a_table_that_the_release_has_not(asked):
-    folder, *_ = asked
+def test_a_table_that_the_release_has_not(world):
+    folder = world.folder
     content = json.loads(json.loads((folder / "tables.json").read_text())["release"])
     with pytest.raises(InvalidSpec, match="it has plan, dark"):
         of_release(content, ("town",))

@@ -43,6 +43,7 @@ ONE, FOUR, DELTA = Fraction(1), Fraction(4), Fraction(1, 50)
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "price") else None,
 )
+@pytest.mark.thinned(6)
 def test_the_realised_loss_is_at_most_the_price(mechanism, items, people):
     """Also: the claim is nearly used up, so that this test would see a little less noise."""
     epsilon, delta = float(mechanism.price.epsilon), float(mechanism.price.delta)

@@ -32,10 +32,10 @@ from typing import Any, ClassVar
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record as Fields
 from ldp_server.curator.draws import Draws, laplace_scale
-from ldp_server.curator.laws import laplace_half_width
+from ldp_server.curator.laws import laplace_half_width, laplace_variance
 from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
-from ldp_server.curator.releases.base import BETA, Outcome, ReleasedRow
+from ldp_server.curator.releases.base import BETA, Outcome, ReleasedRow, bounds
 from ldp_server.curator.workloads.asking.oracle import CuratorQueries
 from ldp_server.curator.workloads.tables import FieldsMechanism
 from ldp_server.curator.workloads.universe import indexes_of
@@ -123,13 +123,20 @@ class AnyOfSets(FieldsMechanism):
         truth = [int((cells & sum(1 << place for place in one) != 0).sum()) for one in self.sets]
         worst = max(abs(a - b) for a, b in zip(truth, counts, strict=True))
         scale = laplace_scale(1, _CHECK * self.epsilon)
-        width = max(draws.laplace([worst], scale)[0] + laplace_half_width(scale, 2 * BETA), 0)
+        told = draws.laplace([worst], scale)[0]
+
+        def most(chance: float) -> int:
+            return max(told + laplace_half_width(scale, 2 * chance), 0)
+
+        width = most(BETA)
         rows = tuple(
             ReleasedRow(_named(names, one), count, max(count - width, 0), min(count + width, people))
             for one, count in zip(self.sets, counts, strict=True)
         )
         note = f"all sets lie in their intervals at once with probability 95%; {self.queries:,} queries are paid for"
-        return Outcome(rows, note + more)
+        if self.method == "counts":
+            return Outcome(rows, note + more, laplace_variance(queries.scale))
+        return Outcome(rows, note + more, details={"bounds": bounds(most)})
 
     def _learned(self, ask: Callable[[Places], float], draws: Draws) -> tuple[Callable[[Places], float], str]:
         """Return what answers a set, and what the theorem would ask for."""

@@ -1,9 +1,11 @@
 """How many people hold one of the items of each group, where groups may overlap.
 
-What one person may answer is known from the groups: the groups that an item is in, for each item, and none. Three kinds
+What one person may answer is known from the groups: the groups that an item is in, for each item, and none. Four kinds
 of noise protect it, and the one with the smallest mean variance is taken. That depends on the groups alone.
 
     hull       the K-norm mechanism of what can really move (hull.py), for up to four independent counts
+    exclusive  noise on how many people have each such answer (exclusive.py): the K-norm mechanism of what can really
+               move where no answer follows from others, such as for nested groups, in any dimension
     cube       the K-norm mechanism where all counts may move at once (cube.py)
     laplace    scale D / epsilon on each count, D being the largest distance of two answers in L1: for many groups, of
                which each item is in a few
@@ -31,6 +33,7 @@ from ldp_server.curator.people import Record
 from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import BETA, CentralMechanism, Outcome, ReleasedRow, clipped
 from ldp_server.curator.workloads.knorm.cube import MARGIN, CubeNoise
+from ldp_server.curator.workloads.knorm.exclusive import ExclusiveNoise, exclusive_noise
 from ldp_server.curator.workloads.knorm.hull import HullNoise, hull_noise
 
 __all__ = ["GroupNoise", "KNormCounts", "group_noises", "patterns"]
@@ -97,7 +100,7 @@ class _Laplace(GroupNoise):
 @dataclass(frozen=True)
 class _Hull(GroupNoise):
     name: ClassVar[str] = "hull"
-    noise: HullNoise
+    noise: HullNoise | ExclusiveNoise
 
     def add(self, values: Sequence[int], draws: Draws) -> list[int]:
         return self.noise.add(values, draws)
@@ -108,6 +111,11 @@ class _Hull(GroupNoise):
     @property
     def variances(self) -> list[float]:
         return self.noise.variances
+
+
+@dataclass(frozen=True)
+class _Exclusive(_Hull):
+    name: ClassVar[str] = "exclusive"
 
 
 def patterns(groups: Sequence[Sequence[Record]]) -> list[tuple[int, ...]]:
@@ -124,9 +132,12 @@ def group_noises(answers: Sequence[tuple[int, ...]], epsilon: Fraction) -> list[
         _Cube(CubeNoise(count, epsilon)),
         _Laplace(count, laplace_scale(_moved(answers), epsilon)),
     ]
-    if len(answers) <= _MOST_PATTERNS and (hull := hull_noise(answers, epsilon)) is not None:
-        found.append(_Hull(hull))
-    return sorted(found, key=lambda noise: noise.error)
+    if len(answers) <= _MOST_PATTERNS:
+        if (hull := hull_noise(answers, epsilon)) is not None:
+            found.append(_Hull(hull))
+        if (exclusive := exclusive_noise(answers, epsilon)) is not None:
+            found.append(_Exclusive(exclusive))
+    return sorted(found, key=lambda noise: round(noise.error, 6))  # where two are the same law, the first one
 
 
 def _moved(answers: Sequence[tuple[int, ...]]) -> int:

@@ -40,7 +40,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.curator.draws import Draws, laplace_scale
 from ldp_server.curator.workloads.knorm.polytope import Polytope, lattice_box
 
-__all__ = ["MOST_DIMENSIONS", "HullNoise", "hull_noise"]
+__all__ = ["MOST_DIMENSIONS", "HullNoise", "geometric", "hull_noise"]
 
 MOST_DIMENSIONS = 4
 _MOST_TERMS = 20_000_000
@@ -52,10 +52,10 @@ Floats = npt.NDArray[np.float64]
 def hull_noise(answers: Sequence[Sequence[int]], epsilon: Fraction) -> HullNoise | None:
     """Return the noise for counts to which one person may give these answers; None where it is not worked out."""
     vectors = np.unique(np.array(answers, np.int64), axis=0)
-    moves = np.unique((vectors[:, None] - vectors[None, :]).reshape(-1, vectors.shape[1]), axis=0)
-    rank = int(np.linalg.matrix_rank(moves))
+    rank = int(np.linalg.matrix_rank(vectors - vectors[0]))  # that of all moves, which are many more
     if not 1 <= rank <= MOST_DIMENSIONS:
         return None
+    moves = np.unique((vectors[:, None] - vectors[None, :]).reshape(-1, vectors.shape[1]), axis=0)
     for chosen in combinations(range(moves.shape[1]), rank):
         factors = _factors(moves, list(chosen))
         if factors is not None:
@@ -94,13 +94,13 @@ class HullNoise:
         """Draw k: the noise is a point of k K."""
         while (found := self.attempt(draws)) is None:
             pass
-        return found + sum(_geometric(draws.laplace([0] * (self.body.dimension + 1), self.scale)))
+        return found + sum(geometric(draws.laplace([0] * (self.body.dimension + 1), self.scale)))
 
     def attempt(self, draws: Draws) -> int | None:
         """Draw a j, or nothing."""
         ends = [*accumulate(self.body.series)]
         j = bisect_right(ends, draws.uniform(ends[-1]))
-        return j if j == 0 or next(_geometric(draws.laplace([0], self.scale))) >= j else None
+        return j if j == 0 or next(geometric(draws.laplace([0], self.scale))) >= j else None
 
     def point(self, k: int, draws: Draws) -> list[int]:
         """Draw a lattice point of k K."""
@@ -162,7 +162,7 @@ class HullNoise:
         return int(np.argmax(left[1:] <= beta * (1 - 1e-9)))
 
 
-def _geometric(laplace: Sequence[int]) -> Iterator[int]:
+def geometric(laplace: Sequence[int]) -> Iterator[int]:
     """Geometric draws out of Laplace draws: P(z = k) + P(z = -k - 1) is proportional to q^k."""
     return (z if z >= 0 else -z - 1 for z in laplace)
 

@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItems, Integers, Record
+from ldp_server.answers.fields.conditions import read_condition
 from ldp_server.curator import people
-from ldp_server.curator.workloads.universe import Workload, indexes_of, text_indexes
+from ldp_server.curator.workloads.universe import Workload, indexes_of
 
 __all__ = ["MOST_COLUMNS", "LinearQueries", "Query", "condition", "ranges_of", "table_queries"]
 
@@ -43,32 +44,8 @@ class Query:
 
 def condition(record: Record, text: str) -> Query:
     """Read a condition, such as "age: 2..5, 8; dark: yes"."""
-    held: dict[int, frozenset[int]] = {}
-    said = []
-    for part in text.split(";"):
-        name, colon, values = part.partition(":")
-        if not colon or name.strip() not in record.names:
-            raise InvalidSpec('a query names fields with values, such as "age: 2..5; dark: yes"')
-        place = record.names.index(name.strip())
-        if place in held:
-            raise InvalidSpec(f"a query names each field once; {name.strip()!r} is there twice")
-        listed = [value.strip() for value in values.split(",")]
-        held[place] = frozenset(index for value in listed for index in _indexes(record, place, value))
-        said.append(f"{name.strip()}: {', '.join(listed)}")
-    return Query("; ".join(said), tuple(sorted(held.items())))
-
-
-def _indexes(record: Record, place: int, value: str) -> list[int]:
-    field = record.fields[place]
-    known = text_indexes(field.domain)
-    if value in known:
-        return [known[value]]
-    if value == "none":
-        return [0]
-    first, dots, last = value.partition("..")
-    if dots and isinstance(field.domain, Integers) and first in known and last in known and known[first] <= known[last]:
-        return [*range(known[first], known[last] + 1)]
-    raise InvalidSpec(f'a query names values of the field {field.name!r}, "none", or a range of them such as 2..5')
+    name, held = read_condition(record, text)
+    return Query(name, tuple(sorted(held.items())))
 
 
 def ranges_of(record: Record, name: str) -> list[Query]:
@@ -156,10 +133,13 @@ class LinearQueries:
 
     def counts(self, records: Sequence[people.Record]) -> Integer:
         """Return how many people are in each combination."""
-        indexes = indexes_of(records)
+        return np.bincount(self.columns_of(indexes_of(records)), minlength=self.columns)
+
+    def columns_of(self, indexes: Integer) -> Integer:
+        """Return the combination of groups that each cell of all fields is in."""
         found, step = np.zeros(len(indexes), np.int64), 1
         for place, size in enumerate(self.sizes):
             groups = np.array(self.groups[place])
             found += step * groups[indexes // self.record.strides[place] % self.record.sizes[place]]
             step *= size
-        return np.bincount(found, minlength=self.columns)
+        return found

@@ -157,6 +157,7 @@ def test_the_scales_of_a_release_add_up_to_epsilon(method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(2)])
+@pytest.mark.thinned(2)
 def test_all_sets_lie_in_their_intervals(method, epsilon):
     """Where the answers are bad and where they are good."""
     records, draws = people(np.random.default_rng(6), 400, 6), Seeded(2)

@@ -9,7 +9,7 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record
 from ldp_server.cli.main import run
-from ldp_server.curator.workloads.synthetic import fit_of_release, made_up, workload_of_release
+from ldp_server.curator.workloads.synthetic import fit_of_release, made_up, record_of_release
 
 RNG = np.random.default_rng(8)
 PLANS = np.array(["free", "paid", ""])[RNG.choice(3, 3000, p=[0.5, 0.4, 0.1])]
@@ -127,7 +127,7 @@ def test_people_are_made_up_of_what_has_tables(curator, home):
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "tables, fourier, mwem" in err
     with pytest.raises(InvalidSpec, match="another form"):
-        workload_of_release({"kind": "tables"})
+        record_of_release({"kind": "tables"})
     fields = [{"name": "a", "kind": "yes_no", "none_is_no": True}]
     short = {"kind": "tables", "people": 3, "parameters": {"fields": fields, "tables": [["a"]]}, "rows": []}
     with pytest.raises(InvalidSpec, match="another form"):

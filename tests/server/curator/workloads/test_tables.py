@@ -38,6 +38,10 @@ def test_a_table_counts_what_the_domain_of_records_counts():
         held = [MIXED.item(index) or dict.fromkeys(MIXED.names) for index in records]
         truth = np.bincount([part.index({name: one[name] for name in names}) for one in held], minlength=part.size)
         assert work.counted(table, records).tolist() == truth.tolist()
+        for people in (records, records[: MIXED.size - 1], [*records, None]):
+            found = work.every_count(people)[table]
+            assert found.dtype == np.int64
+            assert found.tolist() == work.counted(table, people).tolist()
         assert work.of_cells(table, histogram).tolist() == truth.tolist()
         spread = np.broadcast_to(work.spread(table, truth.astype(float)), MIXED.sizes).ravel(order="F")
         assert spread[records[0]] == truth[part.index({name: held[0][name] for name in names})]
