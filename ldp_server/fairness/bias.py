@@ -18,12 +18,14 @@ inside them, the most follows from that bound.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
+from ldp_server.answers.words import visible
 from ldp_server.fairness.programmes import ProgrammeRows, solved
 from ldp_server.oracles.base import Floats
 
@@ -99,14 +101,35 @@ def _checked(first: npt.ArrayLike, second: npt.ArrayLike, distances: npt.ArrayLi
     return s, t, d
 
 
-def checked_distances(distances: npt.ArrayLike) -> Floats:
-    """Return a table of distances: symmetric, 0 from a type to itself, and no detour shorter than the direct way."""
+def checked_distances(distances: npt.ArrayLike, names: Sequence[str] = ()) -> Floats:
+    """Return a table of distances: symmetric, 0 from a type to itself, and no detour shorter than the direct way.
+
+    What is wrong is said with the `names` of the types; without them, by their numbers from 1 on.
+    """
     d = np.asarray(distances, np.float64)
     if d.ndim != 2 or d.shape[0] != d.shape[1] or not 2 <= len(d) <= _MOST_TYPES:
         raise InvalidSpec(f"distances are a table with a line and a column for each of 2 to {_MOST_TYPES} types")
+    named = [visible(name) for name in names] or [f"type {place + 1}" for place in range(len(d))]
     if not np.isfinite(d).all() or d.min() < 0 or np.diag(d).any() or not np.allclose(d, d.T, rtol=0, atol=1e-12):
-        raise InvalidSpec("distances are numbers of at least 0, the same both ways, and 0 from a type to itself")
-    detour = min(float((d[x][:, None] + d - d[x][None, :]).min()) for x in range(len(d)))
-    if detour < -1e-9:
-        raise InvalidSpec("a detour over a third type is shorter than the direct way: make the direct one as short")
+        x, y = _first(~np.isfinite(d) | (d < 0) | ~np.isclose(d, d.T, rtol=0, atol=1e-12) | (np.eye(len(d)) * d != 0))
+        raise InvalidSpec(
+            "distances are numbers of at least 0, the same both ways, and 0 from a type to itself: look at "
+            f"{named[x]} and {named[y]}"
+        )
+    detour = d.copy()
+    for y in range(len(d)):
+        np.minimum(detour, d[:, y][:, None] + d[y][None, :], out=detour)
+    if (detour < d - 1e-9).any():
+        x, z = _first(detour < d - 1e-9)
+        y = int((d[x] + d[:, z]).argmin())
+        raise InvalidSpec(
+            f"a detour over a third type is shorter than the direct way: {named[x]} and {named[z]} are {d[x, z]:g} "
+            f"apart, and {detour[x, z]:g} by way of {named[y]}; make the direct one as short"
+        )
     return d
+
+
+def _first(wrong: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """The first place of a table that is wrong."""
+    x, y = np.unravel_index(int(wrong.argmax()), wrong.shape)
+    return int(x), int(y)

@@ -35,7 +35,7 @@ from ldp_server.fairness.bias import checked_distances
 from ldp_server.fairness.programmes import ProgrammeRows, solved
 from ldp_server.oracles.base import Floats
 
-__all__ = ["FairMap", "affirmative_map", "fair_map", "total_variation", "whole_map"]
+__all__ = ["FairMap", "affirmative_map", "fair_map", "programme_size", "total_variation", "whole_map"]
 
 UNIT = 10**6
 _WORDS = 1 << 64
@@ -55,6 +55,16 @@ class FairMap:
     """The mean loss where all types get one and the same chances."""
     moved: float = 0.0
     """The mean distance by which people of the first group are moved onto the second."""
+
+
+def programme_size(types: int, decisions: int, first: int = 0) -> int:
+    """Return how many variables the largest programme of a map has for pairs of types, at most.
+
+    `first` is how many types the first of two groups has. The time grows faster than the variables.
+    """
+    other = types - first
+    alone = other * (other - 1) // 2 * decisions
+    return max(alone, first * (first - 1) // 2 * 2 * other)
 
 
 def fair_map(shares: npt.ArrayLike, loss: npt.ArrayLike, distances: npt.ArrayLike) -> FairMap:

@@ -17,13 +17,14 @@ import numpy as np
 from ldp_client.decisions import DecisionMap
 from ldp_client.errors import InvalidSpec
 from ldp_server.answers.estimates import Estimates
-from ldp_server.answers.words import item_text
-from ldp_server.fairness.bias import earth_mover, transport_interval
+from ldp_server.answers.words import item_text, visible
+from ldp_server.fairness.bias import checked_distances, earth_mover, transport_interval
 from ldp_server.fairness.decisions import FairMap, affirmative_map, fair_map, whole_map
 from ldp_server.oracles.base import Floats
 
 __all__ = ["MapOutcome", "NamedTable", "made_map", "named_table", "read_named", "shares_of"]
 
+_SHOWN = 4
 _FORM = "a line of names, then lines of a type and its numbers"
 
 
@@ -95,7 +96,10 @@ def shares_of(answer: Estimates, types: Sequence[str]) -> Mapping[str, tuple[flo
     known = {item_text(row.item): row for row in answer.rows}
     missing = [name for name in types if name not in known]
     if missing:
-        raise InvalidSpec(f"{len(missing)} of the types are no cells of the table: name them as `estimate` shows them")
+        raise InvalidSpec(
+            f"{len(missing)} of the types are no cells of the table, such as {visible(missing[0])!r}; its cells are "
+            f"{', '.join(list(known)[:_SHOWN])}{' ...' if len(known) > _SHOWN else ''}"
+        )
     return {name: (known[name].consistent or 0.0, known[name].low, known[name].high) for name in types}
 
 
@@ -109,7 +113,7 @@ def made_map(
     """Return the map for devices, what it costs, and with a first group the bias with its range."""
     types = loss.lines
     held = shares_of(answer, types)
-    d = distances.ordered(types, types)
+    d = checked_distances(distances.ordered(types, types), types)
     people = np.array([held[name][0] for name in types])
     if not first:
         found = fair_map(people, loss.values, d)

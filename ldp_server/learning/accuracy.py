@@ -28,7 +28,7 @@ from ldp_server.learning.labels import RandomizedLabels
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.laws.binomial import binomial_tail_log
 
-__all__ = ["Accuracy", "accuracy", "known_accuracy"]
+__all__ = ["Accuracy", "Advantage", "accuracy", "advantage", "known_accuracy"]
 
 _HALVINGS = 60
 _ALIKE = 1e-9
@@ -67,9 +67,45 @@ def accuracy(predicted: npt.ArrayLike, labels: RandomizedLabels, confidence: flo
         hits = int(np.count_nonzero(labels.reports == said))
         low, high = ((end - q) / (p - q) for end in _clopper_pearson(hits, n, tail))
     else:
-        low, high = _bernstein(g, h, found, tail, _range(labels))
+        low, high = _bernstein((g, h), found, tail, _range(labels))
     low, high = (min(1.0, max(0.0, end)) for end in (low, high))
     return Accuracy(n, found, error, low, high, confidence)
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """By how much one classifier is right more often than another one about new people."""
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+
+
+def advantage(
+    predicted: npt.ArrayLike, other: npt.ArrayLike, labels: RandomizedLabels, confidence: float = 0.95
+) -> Advantage:
+    """Estimate the accuracy of predictions minus that of others for the same rows, from randomized labels.
+
+    Neither classifier must have been fitted to these rows. Rows about which both say the same add no noise: row i has
+    d_i = M[y_i][r_i] - M[z_i][r_i] in the place of g_i, and the interval is the empirical Bernstein bound.
+    """
+    said, told = _places(predicted, labels), _places(other, labels)
+    weights, rows = labels.weights, np.arange(len(said))
+    d, h = weights[rows, said] - weights[rows, told], weights.sum(axis=1)
+    base = float(h.mean())
+    if base <= 0:
+        return Advantage(0.0, -1.0, 1.0, confidence)
+    found = float(d.mean()) / base
+    low, high = _bernstein((d, h), found, _tail(confidence), _differences(labels), -1.0)
+    return Advantage(found, low, high, confidence)
+
+
+def _differences(labels: RandomizedLabels) -> tuple[Floats, Floats]:
+    """Every value that d may have for new people, whatever the two classifiers say, and the h that comes with it."""
+    shown, sums = _range(labels)
+    classes = range(len(shown))
+    return np.concatenate([shown - shown[one] for one in classes]), np.concatenate([sums for _ in classes])
 
 
 def known_accuracy(predicted: npt.ArrayLike, truth: npt.ArrayLike, confidence: float = 0.95) -> Accuracy:
@@ -131,7 +167,11 @@ def _range(labels: RandomizedLabels) -> tuple[Floats, Floats]:
     return shown, np.broadcast_to(shown.sum(axis=0), shown.shape)
 
 
-def _bernstein(g: Floats, h: Floats, found: float, tail: float, values: tuple[Floats, Floats]) -> tuple[float, float]:
+def _bernstein(
+    rows: tuple[Floats, Floats], found: float, tail: float, values: tuple[Floats, Floats], least: float = 0.0
+) -> tuple[float, float]:
+    """The ends for g and h of the rows, from `least` to 1."""
+    g, h = rows
     n, log = len(g), math.log(2 / tail)
 
     def fits(share: float) -> bool:
@@ -139,7 +179,7 @@ def _bernstein(g: Floats, h: Floats, found: float, tail: float, values: tuple[Fl
         reach = math.sqrt(2 * float(np.var(moved, ddof=1)) * log / n) + 7 * float(np.ptp(possible)) * log / 3 / (n - 1)
         return abs(float(moved.mean())) <= reach
 
-    return tuple(_furthest(fits, min(1.0, max(0.0, found)), end) for end in (0.0, 1.0))  # type: ignore[return-value]
+    return tuple(_furthest(fits, min(1.0, max(least, found)), end) for end in (least, 1.0))  # type: ignore[return-value]
 
 
 def _furthest(fits: Any, start: float, end: float) -> float:

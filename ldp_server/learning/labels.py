@@ -36,11 +36,11 @@ import numpy.typing as npt
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItem, Item
-from ldp_server.answers.estimates import Estimates
+from ldp_server.answers.estimates import Estimate, Estimates
 from ldp_server.arrays.packing import unpack
 from ldp_server.oracles.base import Floats
 
-__all__ = ["Examples", "RandomizedLabels", "examples_of", "fit"]
+__all__ = ["Examples", "RandomizedLabels", "cells_of", "examples_of", "fit"]
 
 Reports = npt.NDArray[np.integer[Any]]
 
@@ -253,11 +253,8 @@ def examples_of(answer: Estimates, label: str, *, possible: bool = True) -> Exam
     if label not in answer.fields or len(answer.fields) < 2:
         raise InvalidSpec("name one field of the answer as the label, beside at least one other field")
     others = [name for name in answer.fields if name != label]
-    listed = [(_cell(answer, row.item), row) for row in answer.rows]
-    cells = [cell for cell, _ in listed if None not in cell.values()]
-    known = [row for cell, row in listed if None not in cell.values()]
-    if not cells:
-        raise InvalidSpec("every cell of this answer has a none: ask for the whole table")
+    listed = cells_of(answer)
+    cells, known = [cell for cell, _ in listed], [row for _, row in listed]
     columns: list[tuple[str, Sequence[float]]] = []
     for name in others:
         held = [cell[name] for cell in cells]
@@ -272,6 +269,15 @@ def examples_of(answer: Estimates, label: str, *, possible: bool = True) -> Exam
         np.array([cell[label] for cell in cells]),
         np.array(weights, np.float64),
     )
+
+
+def cells_of(answer: Estimates) -> list[tuple[Mapping[str, FieldItem], Estimate]]:
+    """Return the cells of a table in which no field is `none`: what the fields hold, and the estimate."""
+    listed = [(_cell(answer, row.item), row) for row in answer.rows]
+    found = [(cell, row) for cell, row in listed if None not in cell.values()]
+    if not found:
+        raise InvalidSpec("every cell of this answer has a none: ask for the whole table")
+    return found
 
 
 def _cell(answer: Estimates, item: Item) -> Mapping[str, FieldItem]:

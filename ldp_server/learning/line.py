@@ -14,8 +14,11 @@ b = M^-1 m. Of yes and no, y is 1 and 0, and the line gives shares (a linear pro
   hold), E[x_i] = (1 - A_i)/2 and E[x_i x_j] = (1 - A_i - A_j + A_ij)/4. From n_S answers with the probability p of the
   truth, A_S has the variance (1/(2p - 1)^2 - A_S^2)/n_S.
 
-The intervals are normal. Where the fields do not tell each other apart at this noise, nothing is said: the smallest
-eigenvalue of the correlations of the x has to be `CLEAR` standard errors above 0.
+The intervals are normal where many reports make the noise. At a large epsilon and with few users, a handful of lies
+makes it: where the variances of a part's estimates add up to less than `FEW` users squared, the intervals are those of
+Chebyshev's inequality, which holds for every law: sqrt(1/(1 - confidence)) standard errors. Where the fields do not
+tell each other apart at this noise, nothing is said: the smallest eigenvalue of the correlations of the x has to be
+`CLEAR` standard errors above 0.
 
 A moment is about the users who have both of its fields. Where fields are missing for many users, the line is about a
 mixture of users, and should not be asked for.
@@ -46,9 +49,10 @@ from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.records.sampled_table import SampledTableOracle
 from ldp_server.oracles.records.view import FieldsView, pooling
 
-__all__ = ["CLEAR", "Coefficient", "LineAnswer", "line_answer"]
+__all__ = ["CLEAR", "FEW", "Coefficient", "LineAnswer", "line_answer"]
 
 CLEAR = 4.0
+FEW = 50.0
 _STEP = 1e-5
 _MOST_FIELDS = 12
 _MOST_CELLS = 400
@@ -90,6 +94,8 @@ class _Part:
     covariance: Floats
     moments: Mapping[Pair, Callable[[Floats], Floats]]
     """For a pair of places: the means of (u, v, u^2, v^2, u v)."""
+    noise: float
+    """The sum of the variances of the numbers of users that the estimates come from, in users squared."""
 
 
 def line_answer(
@@ -108,12 +114,18 @@ def line_answer(
     estimate, covariance = _line(parts, len(names))
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0) * seen.widened)
     _check_clear(float(estimate[-1]), float(errors[-1]))
-    reach = two_sided(confidence)
+    reach = _reach(parts, confidence)
     rows = tuple(
         Coefficient(name, float(b), float(e), float(b - reach * e), float(b + reach * e))
         for name, b, e in zip(["constant", *fields], estimate[:-1], errors[:-1], strict=True)
     )
     return LineAnswer(view.reports, confidence, Coverage.EACH, label, rows, more_for_half(view), seen)
+
+
+def _reach(parts: Sequence[_Part], confidence: float) -> float:
+    """How many standard errors half an interval has."""
+    normal = two_sided(confidence)
+    return max(normal, math.sqrt(1 / (1 - confidence))) if min(part.noise for part in parts) < FEW else normal
 
 
 def _check_clear(smallest: float, error: float) -> None:
@@ -177,7 +189,7 @@ def _table(view: FieldsView, numbers: Sequence[Floats], places: Sequence[int]) -
     moments = {
         (i, j): _of_cells(values[x][known], values[y][known]) for (x, i), (y, j) in combinations(enumerate(places), 2)
     }
-    return _Part(view.estimate_all()[known], covariance, moments)
+    return _Part(view.estimate_all()[known], covariance, moments, float(np.trace(covariance)))
 
 
 def _of_cells(u: Floats, v: Floats) -> Callable[[Floats], Floats]:
@@ -199,6 +211,7 @@ def _parities(collection: Collection, oracle: Oracle, names: Sequence[str]) -> _
         return None
     wanted = [record.names.index(name) for name in names]
     values: dict[tuple[int, ...], tuple[float, float]] = {}
+    noise = []
     for part in pooling(oracle, record).parts:
         if part.parity and len(part.places) <= 2 and set(part.places) <= set(wanted):
             p, s = part.told
@@ -206,12 +219,14 @@ def _parities(collection: Collection, oracle: Oracle, names: Sequence[str]) -> _
             mean = float(even - odd)
             subset = tuple(sorted(wanted.index(place) for place in part.places))
             values[subset] = mean, max(0.0, ((p - s) ** -2 - mean * mean) / part.reports)
+            noise.append(part.reports * p * s / (p - s) ** 2)
     pairs = list(combinations(range(len(names)), 2))
     if not {(i,) for i in range(len(names))} | set(pairs) <= set(values):
         return None
     at = {subset: place for place, subset in enumerate(values)}
     means, variances = np.array(list(values.values())).T
-    return _Part(means, np.diag(variances), {(i, j): _of_parities(at[(i,)], at[(j,)], at[i, j]) for i, j in pairs})
+    moments = {(i, j): _of_parities(at[(i,)], at[(j,)], at[i, j]) for i, j in pairs}
+    return _Part(means, np.diag(variances), moments, min(noise))
 
 
 def _of_parities(first: int, second: int, both: int) -> Callable[[Floats], Floats]:

@@ -61,6 +61,15 @@ class AnyOf:
     fields: frozenset[str]
     every: bool = False
 
+    @property
+    def counted(self) -> dict[str, list[FieldItem]]:
+        """The slice that is counted: those for whom all hold, or those for whom none does, who are all others.
+
+        Who gave no answer to a field does not hold it.
+        """
+        held: list[FieldItem] = [True] if self.every else [False, None]
+        return dict.fromkeys(sorted(self.fields), held)
+
 
 class StatisticalQueries(Protocol[P_contra]):
     """What an algorithm of statistical queries sees of the users."""
@@ -121,8 +130,7 @@ class TableQueries:
         n = self._oracle.reports
         if not predicate.fields:
             return QueryAnswer(float(predicate.every), 0.0, n)
-        held: FieldItem = predicate.every
-        table = RecordTable(self._collection, (), {name: [held] for name in sorted(predicate.fields)})
+        table = RecordTable(self._collection, (), predicate.counted)
         view = table.oracle(self._oracle)
         found = float(view.estimate_all()[1])  # of those for whom all hold, or none
         error = float(view.standard_errors(np.ones(1, np.uint64), np.array([found]))[0])

@@ -24,7 +24,6 @@ Users without a label, or without a value of a feature, are not counted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -44,7 +43,6 @@ from ldp_server.learning.shares import Cells, CellTotals
 from ldp_server.oracles.base import Floats, Oracle
 from ldp_server.oracles.independence.judge import widening
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
-from ldp_server.oracles.laws.support import normal_quantile
 
 __all__ = [
     "LearnedRule",
@@ -285,22 +283,8 @@ class _Learner:
             changed = [(place, told) for place, told in self._said(rule) if told != constant]
             right = frozenset[int]().union(*(self._cells[one] for one in changed))
             wrong = frozenset[int]().union(*(self._cells[place, not told] for place, told in changed))
-            ends.append(self._surplus(right, wrong, tail / 2))
+            ends.append(self.sums.surplus((right, wrong), self.base, tail / 2))
         return tuple(min(values) for values in zip(*ends, strict=True))
-
-    def _surplus(self, right: Cells, wrong: Cells, tail: float) -> tuple[float, float, float]:
-        """(users in `right` - users in `wrong`)/(all who are counted), and the ends: by Fieller's argument."""
-        if not right and not wrong:
-            return 0.0, 0.0, 0.0
-        sums, z = self.sums, normal_quantile(tail)
-        a, b = sums.estimate(right) - sums.estimate(wrong), sums.estimate(self.base)
-        va = sums.variance(right) + sums.variance(wrong) - 2 * sums.covariance(right, wrong)
-        cab, vb = sums.covariance(right, self.base) - sums.covariance(wrong, self.base), sums.variance(self.base)
-        if b <= 0 or b * b <= z * z * vb:
-            return (a / b if b > 0 else 0.0), -1.0, 1.0
-        first, second, third = b * b - z * z * vb, a * b - z * z * cab, a * a - z * z * va
-        spread = math.sqrt(max(0.0, second * second - first * third))
-        return a / b, max(-1.0, (second - spread) / first), min(1.0, (second + spread) / first)
 
     def _described(self, rule: _Rule) -> tuple[tuple[str, ...], str]:
         """The values inside, of each field, and the rule in words."""

@@ -23,13 +23,15 @@ within what both intervals leave.
 
 **Few reports.** Errors are taken to be normal, and they are where many reports make the noise. At a large epsilon a few
 reports make it. Where the variance of A, or of the other part of the base, is below 50 users squared, the interval also
-takes in what the exact intervals of both parts leave.
+takes in what the exact intervals of both parts leave. The same holds for the surplus of some users over others, with
+the exact intervals of three parts.
 
 The shares are about those who reported. Nothing is added for people who did not.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -41,7 +43,7 @@ from ldp_server.oracles.base import FrequencyOracle
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.support import normal_quantile
 
-__all__ = ["CellShare", "CellTotals", "Cells", "difference"]
+__all__ = ["CellShare", "CellTotals", "Cells", "difference", "least_surplus"]
 
 Cells = frozenset[int]
 
@@ -121,6 +123,33 @@ class CellTotals:
         low, high = (min(1.0, max(0.0, end)) for end in ends)
         return CellShare(r, error, low, high, b, True, float(np.sqrt(vb)), ends)
 
+    def surplus(self, parts: tuple[Cells, Cells], base: Cells, tail: float) -> tuple[float, float, float]:
+        """Return (users in the first cells - users in the second ones)/(those of a base), and the ends.
+
+        Each end errs with probability `tail`. Both parts lie in the base, and apart from each other.
+        """
+        right, wrong = parts
+        if not right and not wrong:
+            return 0.0, 0.0, 0.0
+        z = normal_quantile(tail)
+        a, b = self.estimate(right) - self.estimate(wrong), self.estimate(base)
+        va = self.variance(right) + self.variance(wrong) - 2 * self.covariance(right, wrong)
+        cab, vb = self.covariance(right, base) - self.covariance(wrong, base), self.variance(base)
+        if b <= 0 or b * b <= z * z * vb:
+            return (a / b if b > 0 else 0.0), -1.0, 1.0
+        first, second, third = b * b - z * z * vb, a * b - z * z * cab, a * a - z * z * va
+        spread = math.sqrt(max(0.0, second * second - first * third))
+        ends = (second - spread) / first, (second + spread) / first
+        three = right, wrong, base - right - wrong
+        if min(self.variance(part) for part in three if part) < _FEW:
+            ends = _hull(ends, self._surplus_box(three, tail))
+        return a / b, max(-1.0, ends[0]), min(1.0, ends[1])
+
+    def _surplus_box(self, parts: tuple[Cells, Cells, Cells], tail: float) -> tuple[float, float]:
+        """What the intervals of the three parts leave for the surplus; together they err with `tail` at each end."""
+        right, wrong, rest = (self._interval(part, tail / 3) for part in parts)
+        return least_surplus(right[0], wrong[1], rest), -least_surplus(wrong[0], right[1], rest)
+
     def _box(self, some: Cells, rest: Cells, tail: float) -> tuple[float, float]:
         """What the intervals of both parts of a base leave for the share; together they err with `tail` at each end."""
         (a_low, a_high), (c_low, c_high) = (self._interval(part, tail / 2) for part in (some, rest))
@@ -149,6 +178,13 @@ class CellTotals:
 
 def _hull(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     return min(one[0], other[0]), max(one[1], other[1])
+
+
+def least_surplus(up: float, down: float, rest: tuple[float, float]) -> float:
+    """The least (up - down)/(up + down + rest), for every rest between two ends."""
+    up, down = max(0.0, up), max(0.0, down)
+    total = up + down + max(0.0, rest[1] if up > down else rest[0])
+    return (up - down) / total if total > 0 else -1.0
 
 
 def difference(first: CellShare, second: CellShare, correlation: float) -> tuple[float, float, float]:

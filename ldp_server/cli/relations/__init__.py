@@ -3,4 +3,6 @@
 commands   gaps, rules, line
 maps       fair-map
 planning   rules-plan
+learning   learn
+asking     ask
 """

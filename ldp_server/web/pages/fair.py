@@ -12,8 +12,8 @@ from ldp_client.errors import InvalidSpec, ServerRefused
 from ldp_client.protocol.domain import Record
 from ldp_server.analyst import Analyst, CollectionSummary
 from ldp_server.answers.words import item_text, visible
-from ldp_server.fairness.decisions import FairMap
-from ldp_server.fairness.named import made_map, named_table
+from ldp_server.fairness.decisions import FairMap, programme_size
+from ldp_server.fairness.named import NamedTable, made_map, named_table
 from ldp_server.web import figures
 from ldp_server.web.charts.dots import Dot, DotChart, dots
 from ldp_server.web.gate import Visit
@@ -27,6 +27,8 @@ from ldp_server.web.views import first_fields, offered
 __all__ = ["MapAsked", "MapShown", "fair_map", "fair_map_file"]
 
 _MOST_TYPES = 60
+_MOST_VARIABLES = 10_000
+"""Of a linear programme that is solved in the process of the pages: about three seconds of one core."""
 _WORDS = 1 << 64
 
 
@@ -60,7 +62,7 @@ async def fair_map(visit: Visit) -> Response:
         try:
             asked = _asked(summary, visit.form)
             if asked.loss and asked.distances:
-                shown = await visit.site.call(_shown, visit.analyst, summary.info.id.hex(), asked)
+                shown = await _solved(visit, summary, asked)
         except InvalidSpec as error:
             problem, status = str(error), 400
         except ServerRefused as error:
@@ -74,7 +76,7 @@ async def fair_map_file(visit: Visit) -> Response:
     """The map as the file that a device checks."""
     summary = await known(visit)
     asked = _asked(summary, visit.form)
-    shown = await visit.site.call(_shown, visit.analyst, summary.info.id.hex(), asked)
+    shown = await _solved(visit, summary, asked)
     return as_file((shown.made.to_json() + "\n").encode(), "json", f"{short(summary.info)}-fair-map.json")
 
 
@@ -98,10 +100,30 @@ def _asked(summary: CollectionSummary, form: Mapping[str, str]) -> MapAsked:
     )
 
 
+async def _solved(visit: Visit, summary: CollectionSummary, asked: MapAsked) -> MapShown:
+    """The map, as a long question: two at a time, and the file is that of the page if it is asked for at once."""
+    which = summary.info.id.hex()
+    return await visit.site.ask_long((which, "fair-map", asked), _shown, visit.analyst, which, asked)
+
+
+def _check_size(loss: NamedTable, first: int) -> None:
+    """Refuse what takes long, before the server is asked."""
+    types, decisions = len(loss.lines), len(loss.columns)
+    elsewhere = "use `ldp-server fair-map`, or fewer types"
+    if types > _MOST_TYPES:
+        raise InvalidSpec(f"a page makes maps of at most {_MOST_TYPES} types: {elsewhere}")
+    size = programme_size(types, decisions, first)
+    if size > _MOST_VARIABLES:
+        groups = f", {first} of them in the first group," if first else ""
+        raise InvalidSpec(
+            f"{types} types{groups} and {decisions} decisions make a linear programme of {size:,} variables, and a "
+            f"page solves at most {_MOST_VARIABLES:,}: {elsewhere} or decisions"
+        )
+
+
 def _shown(analyst: Analyst, which: str, asked: MapAsked) -> MapShown:
     loss, far = named_table(asked.loss, "the losses"), named_table(asked.distances, "the distances")
-    if len(loss.lines) > _MOST_TYPES:
-        raise InvalidSpec(f"a page makes maps of at most {_MOST_TYPES} types: use `ldp-server fair-map`")
+    _check_size(loss, len(set(asked.first) & set(loss.lines)))
     answer = analyst.table(which, asked.fields, together=True)
     made, found, bias = made_map(answer, loss, far, asked.first, asked.parity)
     return MapShown(made, found, bias, answer.reports)

@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from ldp_client.decisions import DecisionMap
 from ldp_client.errors import InvalidSpec
-from ldp_server.fairness.bias import earth_mover, transport_interval, worst_map
+from ldp_server.fairness.bias import checked_distances, earth_mover, transport_interval, worst_map
 from ldp_server.fairness.decisions import affirmative_map, fair_map, total_variation, whole_map
 
 RNG = np.random.default_rng(7)
@@ -173,6 +173,18 @@ def test_bad_words_and_types_are_refused():
         (lambda: earth_mover([1, 1], [1, 1], [[0, 1, 2]]), "a line and a column"),
         (lambda: earth_mover([1, 1], [1, 1], [[0, 1], [2, 0]]), "the same both ways"),
         (lambda: earth_mover([1] * 3, [1] * 3, [[0, 1, 9], [1, 0, 1], [9, 1, 0]]), "a detour over a third type"),
+        (
+            lambda: checked_distances([[0, 0.5, 0.9], [0.5, 0, 0.3], [0.9, 0.3, 0]], ("n", "m\n", "s")),
+            r"n and s are 0.9 apart, and 0.8 by way of m\\n; make the direct one as short",
+        ),
+        (
+            lambda: checked_distances([[0, 9, 1], [9, 0, 1], [1, 1, 0]]),
+            "type 1 and type 2 are 9 apart, and 2 by way of",
+        ),
+        (lambda: checked_distances([[0, 1, 1], [1, 0, 1], [1, 2, 0]], "abc"), "look at b and c"),
+        (lambda: checked_distances([[0, 1], [1, 0.5]]), "look at type 2 and type 2"),
+        (lambda: checked_distances([[0, -1], [-1, 0]], "ab"), "look at a and b"),
+        (lambda: checked_distances([[0, float("nan")], [1, 0]], "ab"), "look at a and b"),
         (lambda: earth_mover([1, -1], [1, 1], [[0, 1], [1, 0]]), "a group is a number"),
         (lambda: fair_map([0, 0], [[0, 1], [1, 0]], [[0, 1], [1, 0]]), "not all 0"),
         (lambda: fair_map([1, 1], [[0], [1]], [[0, 1], [1, 0]]), "losses are a line"),

@@ -127,7 +127,7 @@ def test_bad_files_say_what_is_wrong(files, tmp_path):
         with pytest.raises(InvalidSpec, match=message):
             read_named(other)
     other.write_text("type,a,b\neast,1,2\nwest,2,1")
-    with pytest.raises(InvalidSpec, match="2 of the types are no cells of the table"):
+    with pytest.raises(InvalidSpec, match="2 of the types are no cells of the table, such as 'east'; its cells are"):
         made_map(answer(), read_named(other), distances)
     with pytest.raises(InvalidSpec, match="cannot read"):
         read_named(tmp_path / "nothing.csv")

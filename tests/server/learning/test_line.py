@@ -67,6 +67,40 @@ def test_intervals_hold_the_line_of_the_crowd(case):
     assert ((ratio > 0.5) & (ratio < 2.5)).all(), ratio  # chi-square with 9 or 24 degrees of freedom
 
 
+PLANE = Record((Field("x", Integers(0, 4)), Field("y", Integers(0, 4))))
+
+
+def half_widths(epsilon, each, confidence=0.95):
+    """Half of each interval, in standard errors; `each` users in half of the cells."""
+    collection = asked(PLANE, epsilon=epsilon)
+    crowd = [({"x": x, "y": y}, each) for x in range(4) for y in range(4) if (x + y) % 2]
+    rows = line_answer(collection, counted(collection, crowd, 1), ("x",), "y", confidence=confidence).rows
+    return [(row.high - row.low) / 2 / row.standard_error for row in rows]
+
+
+def test_a_handful_of_lies_has_intervals_that_hold_for_every_law():
+    """At epsilon 8, 32 users send 0.3 lies: a normal interval of 95% missed the line of 1 crowd in 10."""
+    assert half_widths("8", 4) == pytest.approx([np.sqrt(20)] * 2)
+    assert half_widths("8", 4, 0.99) == pytest.approx([10] * 2)
+    assert half_widths("1", 400) == pytest.approx([1.959964] * 2, abs=1e-5)
+    assert half_widths("8", 4, 0.01)[0] == pytest.approx(np.sqrt(1 / 0.99))
+
+
+@pytest.mark.long
+def test_the_line_of_thirty_users_is_inside_its_interval():
+    """60 crowds at epsilon 6: at most 3 lie outside of their 95% interval; of normal ones, 6."""
+    collection, outside = asked(PLANE, epsilon="6"), 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 4, 30)
+        y = np.clip(x // 2 + rng.integers(0, 3, 30), 0, 3)
+        held, counts = np.unique(np.stack([x, y]), axis=1, return_counts=True)
+        crowd = [({"x": int(a), "y": int(b)}, int(n)) for (a, b), n in zip(held.T, counts, strict=True)]
+        row = line_answer(collection, counted(collection, crowd, seed), ("x",), "y").rows[1]
+        outside += not row.low <= np.polyfit(x, y, 1)[0] <= row.high
+    assert outside <= 3
+
+
 def test_fields_that_are_the_same_are_refused():
     crowd = [({"x": told, "y": told, "z": told}, 3000) for told in (True, False)]
     collection = asked(BITS, "sampled-table", "1", pairs_of(BITS, "1"))

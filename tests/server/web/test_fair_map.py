@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -10,7 +12,10 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.decisions import DecisionMap
 from ldp_client.protocol.domain import Categories, Field, Record, YesNo
+from ldp_server.fairness.decisions import programme_size
 from ldp_server.fairness.named import made_map, named_table
+from ldp_server.web import site
+from ldp_server.web.pages import fair
 from tests.server.web.conftest import browsing
 from tests.server.web.test_pages import Page, charts, marks
 
@@ -27,6 +32,7 @@ def bands(world):
     return world.which("bands")
 
 
+@pytest.mark.long
 async def test_the_map_of_the_page_is_that_of_the_command_and_a_device_takes_it(world, bands, caplog):
     caplog.set_level("INFO")
     sent = {"fields": "band", "loss": LOSS, "distances": FAR}
@@ -71,6 +77,44 @@ async def test_two_groups_are_treated_alike_and_the_bias_is_said(world, bands):
     assert hidden == ["loss", "distances", "first"]
 
 
+def sized(types, decisions):
+    head = ",".join(f"d{i}" for i in range(decisions))
+    return f"type,{head}\n" + "".join(f"t{i}{',1' * decisions}\n" for i in range(types))
+
+
+async def test_the_programme_is_a_long_question_that_two_readers_share(world, bands, monkeypatch):
+    """At most two are solved at once; the page and its file, or two readers of the same, solve one."""
+    solving, most, runs, lock = 0, 0, [], threading.Lock()
+    true = fair._shown
+
+    def slow(*arguments):
+        nonlocal solving, most
+        with lock:
+            solving, most = solving + 1, max(most, solving + 1)
+            runs.append(arguments[2])
+        barrier.wait(30)
+        with lock:
+            solving -= 1
+        return true(*arguments)
+
+    barrier = threading.Barrier(2)
+    monkeypatch.setattr(fair, "_shown", slow)
+    monkeypatch.setattr(site, "_KEPT_SECONDS", 600.0)  # however busy the machine is
+    losses = [LOSS.replace("0.4", f"0.{i}") for i in range(1, 5)]
+    sent = [{"fields": "band", "loss": loss, "distances": FAR} for loss in [*losses, losses[0]]]
+    async with browsing(world) as browser:
+        pages = await asyncio.gather(*(browser.post(f"/c/{bands}/fair-map", one) for one in sent))
+    assert [page.status_code for page in pages] == [200] * 5 and all(charts(page.text) for page in pages)
+    assert most == 2 and len(runs) == len(set(runs)) == 4
+
+
+def test_the_size_of_a_programme():
+    assert programme_size(60, 5) == 1770 * 5
+    assert programme_size(4, 3, 2) == max(1 * 3, 1 * 2 * 2)
+    assert programme_size(60, 2, 30) == 435 * 2 * 30
+    assert programme_size(3, 2, 2) == 2
+
+
 async def test_what_makes_no_map_is_one_line(world, bands):
     many = "type,yes\n" + "".join(f"t{i},1\n" for i in range(61))
     async with browsing(world) as browser:
@@ -84,6 +128,13 @@ async def test_what_makes_no_map_is_one_line(world, bands):
             ({"first": "band=q"}, 400, "some of the types"),
             ({"fields": "nothing"}, 409, "nothing"),
             ({"loss": many}, 400, "at most 60 types"),
+            ({"loss": sized(60, 6)}, 400, "60 types and 6 decisions make a linear programme of 10,620 variables"),
+            ({"loss": sized(3, 4000)}, 400, "and a page solves at most 10,000: use `ldp-server fair-map`"),
+            (
+                {"loss": sized(60, 2), "first": "\r\n".join(f"t{i}" for i in range(30))},
+                400,
+                "60 types, 30 of them in the first group, and 2 decisions make a linear programme of 26,100 variables",
+            ),
         ):
             sent = {"fields": "band", "loss": LOSS, "distances": FAR, **changed}
             page = await browser.post(f"/c/{bands}/fair-map", sent)
