@@ -20,6 +20,7 @@ from benchmarks.hitters.cost import cost_rows, speeds
 from benchmarks.hitters.dictionary import dictionary_rows
 from benchmarks.hitters.growth import growth_rows
 from benchmarks.hitters.poison import poison_rows
+from benchmarks.hitters.scale import scale_rows
 from benchmarks.hitters.trials import KINDS, Trial, TrialSetting, run_trials
 from benchmarks.row import Options, Row, row
 from ldp_client.protocol.domain import Integers, Strings
@@ -168,4 +169,5 @@ def run(options: Options) -> Iterator[Row]:
     yield from growth_rows(options)
     yield from poison_rows(options)
     yield from copies_rows(options)
+    yield from scale_rows(options)
     yield row("all of this took", time.perf_counter() - started, "s")

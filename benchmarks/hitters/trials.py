@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -27,7 +27,7 @@ from ldp_client.protocol.domain import Domain, Integers, Item, Strings
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints, to_ints
 from ldp_server.arrays.packing import pack
-from ldp_server.heavy_hitters import Copies, DecodeLimits, decode
+from ldp_server.heavy_hitters import Copies, DecodeLimits, HeavyHitters, decode
 from ldp_server.heavy_hitters.planner import create, plan
 from ldp_server.oracles import Oracle, oracle_for
 from ldp_server.oracles.base import binomial_variance
@@ -39,12 +39,14 @@ __all__ = [
     "TrialSetting",
     "client_speed",
     "collect",
+    "judged",
     "population",
     "run_trial",
     "run_trials",
     "side_by_side",
     "timed",
     "with_copies",
+    "words",
 ]
 
 Given = TypeVar("Given")
@@ -115,7 +117,7 @@ class Trial:
     """Whether the answer warned about its reports."""
 
 
-def _words(domain: Domain, kind: str, count: int, rng: np.random.Generator) -> list[Item]:
+def words(domain: Domain, kind: str, count: int, rng: np.random.Generator) -> list[Item]:
     """Return distinct items of a kind."""
     if isinstance(domain, Integers):
         return [int(x) for x in rng.integers(0, domain.count, count, np.uint64)]
@@ -151,7 +153,7 @@ def population(setting: TrialSetting, seed: int) -> tuple[Indexes, dict[int, int
     singles = int(rest * setting.singletons)
     room = 26**4 - len(planted) - BODY
     alone = min(singles, room) if setting.kind != "random" else singles
-    items = _words(domain, setting.kind, len(planted) + BODY + alone, rng)
+    items = words(domain, setting.kind, len(planted) + BODY + alone, rng)
     weights = np.arange(1, BODY + 1) ** -1.1
     body = rng.multinomial(rest - alone, weights / weights.sum())
     counts = np.concatenate([planted, body, np.ones(alone, np.int64)]).astype(np.int64)
@@ -202,6 +204,18 @@ def run_trial(setting: TrialSetting, seed: int, decoder: str | None = None, coun
     start = process_time()
     listed = decode(collection, oracle, decoder=decoder, beta=BETA, limits=DecodeLimits(copies=counting))
     seconds["decode"] = process_time() - start
+    return judged(setting, collection, listed, truth, planted, seconds)
+
+
+def judged(
+    setting: TrialSetting,
+    collection: Collection,
+    listed: HeavyHitters,
+    truth: Mapping[int, int],
+    planted: Iterable[int],
+    seconds: dict[str, float],
+) -> Trial:
+    """Compare a list with the truth: the holders of every index that is held twice or more."""
     found = {collection.domain.index(h.item): h for h in listed.items}
     p, s = (float(x) for x in collection.randomizer.inner.support)  # type: ignore[attr-defined] # every sketch has one
     held = [(truth[index], h) for index, h in found.items() if truth.get(index, 0) > 0]

@@ -38,12 +38,12 @@ class SymbolField:
         exp[order : 2 * order] = exp[:order]
         log[0] = 2 * order + 1  # so that a product with zero reads the part of exp that is zero
         self.bits = bits
-        self._exp = exp
-        self._log = log
+        self._exp = exp.astype(np.int32)  # half of the processor's cache
+        self._log = log.astype(np.int32)
 
     def times(self, a: npt.ArrayLike, b: npt.ArrayLike) -> Symbols:
         """The elementwise product."""
-        result: Symbols = self._exp[self._log[np.asarray(a)] + self._log[np.asarray(b)]]
+        result: Symbols = self._exp[self._log[np.asarray(a)] + self._log[np.asarray(b)]].astype(np.int64)
         return result
 
     def combine(self, symbols: Symbols, matrix: Symbols) -> Symbols:
@@ -94,10 +94,14 @@ class BulkReedSolomon:
 
     def through(self, positions: Sequence[int], symbols: Symbols, wanted: Sequence[int]) -> Symbols:
         """The symbols (n, w) at the wanted positions of the codewords that have `symbols` (n, k) at k others."""
+        return self.field.combine(symbols, self.weights(positions, wanted))
+
+    def weights(self, positions: Sequence[int], wanted: Sequence[int]) -> Symbols:
+        """The matrix (k, w) by which the symbols at k distinct positions give those at the wanted ones."""
         key = (tuple(positions), tuple(wanted))
         if key not in self._weights:
             self._weights[key] = self._basis(*key)
-        return self.field.combine(symbols, self._weights[key])
+        return self._weights[key]
 
     def _basis(self, positions: tuple[int, ...], wanted: tuple[int, ...]) -> Symbols:
         """Column i: the weights of the symbols at `positions` in f(wanted[i]) (Lagrange)."""

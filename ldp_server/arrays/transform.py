@@ -43,7 +43,7 @@ from ldp_client.protocol.fields import BINARY, BinaryVectors
 
 __all__ = ["drawn", "few_is_faster", "support", "support_of_few", "weights_of_reports"]
 
-_GROUP = 32
+_GROUP = 64
 """Digits are taken together while their matrix has at most this many rows."""
 _ONE = 64
 """A single digit's matrix has at most this many rows; with more answers an FFT is faster."""
@@ -104,17 +104,18 @@ def _matrix(q: int, digits: int, c: int, single: bool) -> Values:
 
 
 def _by_matrix(values: Values, q: int, places: int, c: int) -> Values:
-    """Each step transforms the lowest digits and moves them to the top. After the last step the order is as before."""
-    group = 1
+    """Each step transforms the next digits, from the lowest on. The matrices are symmetric."""
+    group, low = 1, 1
     while q ** (group + 1) <= _GROUP:
         group += 1
     single = values.dtype in (np.complex64, np.float32)
     while places > 0:
         digits = min(group, places)
         matrix = _matrix(q, digits, c, single)
-        values = (matrix @ values.reshape(-1, len(matrix)).T).ravel()
-        places -= digits
-    return values
+        count = len(matrix)
+        values = values.reshape(-1, count) @ matrix if low == 1 else matrix @ values.reshape(-1, count, low)
+        low, places = low * count, places - digits
+    return values.ravel()
 
 
 def _by_fft(values: Values, q: int, places: int, c: int) -> Values:
@@ -148,10 +149,13 @@ def _from_sums(counts: npt.NDArray[Any], q: int, place: int, single: bool) -> np
     for first in range(1, (q + 1) // 2, _BLOCK):
         c = range(first, min(first + _BLOCK, (q + 1) // 2))
         turns: Values = _turns(q, c).astype(np.float32 if single else np.float64)
-        hats = (counts.astype(turns.dtype) @ turns).view(np.complex64 if single else np.complex128)
-        for k, value in enumerate(c):  # a column for each c
-            hats[:, k] = _digit_sums(np.ascontiguousarray(hats[:, k]), q, place, value)
-        part: Values = (turns * turns.dtype.type(2 / q)) @ hats.view(turns.dtype).T
+        hats = np.ascontiguousarray(turns.T) @ counts.astype(turns.dtype).T
+        one = np.empty(hats.shape[1], np.complex64 if single else np.complex128)
+        for k, value in enumerate(c):  # two lines for each c: the numbers of one c lie together
+            one.real, one.imag = hats[2 * k], hats[2 * k + 1]
+            sums = _digit_sums(one, q, place, value)
+            hats[2 * k], hats[2 * k + 1] = sums.real, sums.imag
+        part: Values = (turns * turns.dtype.type(2 / q)) @ hats
         out = out + part if out.ndim else part
     return out
 

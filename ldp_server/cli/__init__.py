@@ -8,7 +8,7 @@ drafting     collection draft | compile
 queries      estimate, heavy-hitters
 questions    average, quantiles, ranges, attributes
 fields       averages, map: about several fields of records at once
-relations    gaps, rules, line, rules-plan, fair-map
+relations    gaps, rules, line, rules-plan, fair-map, learn, ask
 over_time    periods, trend, change, compare, and the options that name periods
 outputs      where an answer goes: a table, JSON, CSV, Parquet
 exports      export, status

@@ -26,6 +26,7 @@ EXIT_CODES = {
 }
 MODULES = {
     "answer": ["serving"],
+    "ask": ["relations.asking"],
     "average": ["questions"],
     "averages": ["fields.averages"],
     "attributes": ["questions"],
@@ -51,8 +52,9 @@ MODULES = {
     "fair-map": ["relations.maps"],
     "foreign": ["local"],
     "gaps": ["relations.commands"],
-    "heavy-hitters": ["queries"],
+    "heavy-hitters": ["hitters.command"],
     "key": ["sealing.keys"],
+    "learn": ["relations.learning"],
     "map": ["fields.map"],
     "line": ["relations.commands"],
     "migrate": ["sharing.migrate"],

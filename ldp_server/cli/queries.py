@@ -1,19 +1,26 @@
-"""estimate, heavy-hitters. The items asked for come from a file or standard input, never from arguments."""
+"""estimate. The items asked for come from a file or standard input, never from arguments."""
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import FieldItem
-from ldp_server.analyst import Analyst, CollectionEstimates, CollectionHeavyHitters, Which, with_volunteers
+from ldp_server.analyst import (
+    Analyst,
+    CollectionEstimates,
+    Condition,
+    Which,
+    release_conditions,
+    with_volunteers,
+)
 from ldp_server.answers.estimates import Coverage, Estimate, Rest
 from ldp_server.answers.over_time.periods import Periods
 from ldp_server.answers.records import where_of_lines
@@ -22,9 +29,7 @@ from ldp_server.cli.curator.both_sources import VolunteersRelease, show_both, vo
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
-from ldp_server.cli.show import busy, item_text, lines, progress_bar, show_warnings, table, whole
-from ldp_server.heavy_hitters import BETA, Copies
-from ldp_server.heavy_hitters.dictionary import words_of
+from ldp_server.cli.show import busy, item_text, lines, show_warnings, table, whole
 from ldp_server.heavy_hitters.results import HeavyHitter
 from ldp_server.oracles.independence.result import Independence
 from ldp_server.tables.words import COVERAGE_WORDS
@@ -33,7 +38,7 @@ __all__ = [
     "COVERAGE",
     "EstimateOptions",
     "estimate",
-    "heavy_hitters",
+    "numbers_of",
     "read_items",
     "read_where",
     "show_estimates",
@@ -69,6 +74,8 @@ class EstimateOptions:
     """Of a table of records, separated by commas."""
     where: str | None
     """A file, or - for standard input."""
+    conditions: str | None
+    """A file, or - for standard input."""
     periods: Periods | None
 
 
@@ -93,6 +100,12 @@ _ESTIMATE_OPTIONS = (
         metavar="FILE",
         help="Of records: count only users of a slice. One line a value that counts: FIELD = VALUE, or FIELD = 18..25 "
         "for integers; - is standard input. Without --fields: how many they are.",
+    ),
+    click.option(
+        "--conditions",
+        metavar="FILE",
+        help='Of records: how many users fulfil each condition, one a line, such as "age: 2..5; dark: yes"; - is '
+        "standard input.",
     ),
 )
 
@@ -123,17 +136,23 @@ def estimate(
 ) -> None:
     """Estimate how many users hold an item. Without other options: the ten most frequent.
 
-    Of records, --fields and --where ask for tables of their fields, slices and counts.
+    Of records, --fields, --where and --conditions ask for tables of their fields, slices and counts.
 
-    With --volunteers the answer has two sources: everybody's reports, and a curator's release about the same items or
-    with a table of the same fields. It says how both differ.
+    With --volunteers the answer has two sources: everybody's reports, and a curator's release about the same items,
+    with a table of the same fields, or about conditions. It says how both differ.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
+    released = volunteers is not None and volunteers.about_conditions and options.fields is None
+    if options.conditions is not None or released:
+        _estimate_conditions(analyst, which, options, output, volunteers)
+        return
     if options.fields is not None or options.where is not None:
         _estimate_table(analyst, which, options, output, volunteers)
         return
     items = None if options.items is None else read_items(options.items)
+    if volunteers is not None and volunteers.about_tables:
+        raise InvalidSpec("a release of tables is merged with a table of fields: ask with --fields")
     if volunteers is not None and items is None and not options.every_item:
         items = volunteers.items
     with busy("estimating", quiet=output.quiet):
@@ -189,6 +208,30 @@ def _estimate_table(
     _show(analyst, found, output, volunteers, options)
 
 
+def _estimate_conditions(
+    analyst: Analyst, which: Which, options: EstimateOptions, output: Output, volunteers: VolunteersRelease | None
+) -> None:
+    """Print how many users fulfil each condition: those of a file, or those of the release about volunteers."""
+    chosen = (options.top, options.items, options.fields, options.where)
+    if any(one is not None for one in chosen) or options.every_item:
+        raise click.UsageError("conditions are asked without --items, --all, --top, --fields and --where")
+    lines = None if options.conditions is None else read_items(options.conditions)
+    with busy("estimating", quiet=output.quiet):
+        conditions: Sequence[Condition | str] = lines or ()
+        if volunteers is not None:
+            asked = analyst.show(which).info
+            which, conditions = asked.id, release_conditions(volunteers.signed, volunteers.key, asked, lines)
+        found = analyst.conditions(
+            which,
+            conditions,
+            confidence=options.confidence,
+            threshold=options.threshold,
+            together=options.together,
+            periods=options.periods,
+        )
+    _show(analyst, found, output, volunteers, options)
+
+
 def read_where(source: str) -> dict[str, list[FieldItem]]:
     """Return the values of fields that count, from a file or from standard input."""
     return where_of_lines(read_items(source), source)
@@ -211,9 +254,9 @@ def show_estimates(found: CollectionEstimates) -> None:
         lines(f"Counted only: {line}")
     shown = found.rows[:_SHOWN]
     judged = any(row.verdict is not None for row in shown)
-    cells = [[item_text(row.item), *_numbers(row), row.verdict.value if row.verdict else ""] for row in shown]
+    cells = [[item_text(row.item), *numbers_of(row), row.verdict.value if row.verdict else ""] for row in shown]
     if found.everything_else is not None:
-        cells.append(["everything else", *_numbers(found.everything_else), ""])
+        cells.append(["everything else", *numbers_of(found.everything_else), ""])
     if judged:
         columns.append(("frequent?", ""))
     caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
@@ -225,69 +268,6 @@ def show_estimates(found: CollectionEstimates) -> None:
         lines(f"{len(found.rows) - _SHOWN:,} more are not shown: --json prints all")
 
 
-def _numbers(row: Estimate | Rest | HeavyHitter) -> list[str]:
+def numbers_of(row: Estimate | Rest | HeavyHitter) -> list[str]:
+    """Return a row's estimate, error and interval as cells of a table."""
     return [whole(row.estimate), whole(row.standard_error), f"{whole(row.low)} to {whole(row.high)}"]
-
-
-@cli.command("heavy-hitters")
-@which_argument
-@click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="The most items to list.")
-@click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list.")
-@click.option(
-    "--dictionary",
-    metavar="FILE",
-    help="Candidates that are listed from lower frequencies: one item a line, a weight behind a tab if you like; - is "
-    "standard input. Make it without looking at these reports.",
-)
-@click.option(
-    "--copies",
-    type=click.Choice([one.value for one in Copies]),
-    default=Copies.WEIGHED.value,
-    show_default=True,
-    help="Copied reports: all count, weighed down, or each different one counts once while items are searched for.",
-)
-@period_options
-@output_options
-@connected
-def heavy_hitters(
-    analyst: Analyst,
-    which: Which,
-    limit: int,
-    beta: float,
-    dictionary: str | None,
-    copies: Literal["weighed", "once"],
-    output: Output,
-    periods: Periods | None,
-) -> None:
-    """Find the items that many users hold, in a domain too large to list.
-
-    Below the list stands how many users must hold an item for it to be listed: all such items at once, except with
-    the probability --beta, and each alone with 95%.
-
-    COLLECTION is an id, its first digits (at least four), or the collection's file.
-    """
-    words = None if dictionary is None else words_of(read_items(dictionary))
-    with progress_bar("decoding", quiet=output.quiet) as progress:
-        found = analyst.heavy_hitters(
-            which, limit=limit, beta=beta, dictionary=words, copies=copies, progress=progress, periods=periods
-        )
-    output.show(found, _show_heavy_hitters)
-
-
-def _show_heavy_hitters(found: CollectionHeavyHitters) -> None:
-    columns = [("item", ""), ("users", "right"), ("± error", "right"), ("95% interval", "right"), ("score", "right")]
-    listed = [*found.items, *([] if found.none is None else [found.none])]
-    rows = [[item_text(row.item), *_numbers(row), f"{row.score:.1f}"] for row in listed]
-    if found.dictionary is not None:
-        columns.append(("bar", ""))
-        rows = [
-            [*cells, f"{row.bar:.1f} {'dictionary' if row.candidate else 'domain'}"]
-            for cells, row in zip(rows, listed, strict=True)
-        ]
-    caption = (
-        f"{whole(found.reports)} reports, {len(found.items)} items; an interval is for its item alone, given that the "
-        "item is listed"
-    )
-    table(found.question, columns, rows, caption)
-    show_independence(found.independence)
-    lines(*found.guarantee)

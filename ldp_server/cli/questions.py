@@ -16,6 +16,8 @@ from ldp_server.analyst import (
     CollectionRanges,
     Which,
     average_with_volunteers,
+    release_ranges,
+    with_volunteers,
 )
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.over_time.periods import Periods
@@ -148,12 +150,20 @@ def _show_quantiles(found: CollectionQuantiles) -> None:
 @confidence_option
 @together_option
 @period_options
+@volunteers_options(tables=False)
 @output_options
 @connected
 def ranges(
-    analyst: Analyst, which: Which, between: tuple[tuple[int, int], ...], bins: int | None, **options: Any
+    analyst: Analyst,
+    which: Which,
+    between: tuple[tuple[int, int], ...],
+    bins: int | None,
+    volunteers: VolunteersRelease | None,
+    **options: Any,
 ) -> None:
     """Estimate how many users' numbers lie in ranges.
+
+    With --volunteers the answer has two sources: everybody's reports, and a curator's linear release about ranges.
 
     COLLECTION is an id, its first digits (at least four), or the collection's file.
     """
@@ -161,11 +171,17 @@ def ranges(
         raise click.UsageError("give --between or --bins, not both")
     output: Output = options.pop("output")
     with busy("estimating", quiet=output.quiet):
+        if volunteers is not None and not between and bins is None:
+            asked = analyst.show(which).info
+            which, between = asked.id, tuple(release_ranges(volunteers.signed, volunteers.key, asked))
         if between:
             found = analyst.ranges(which, between, **options)
         else:
             found = analyst.histogram(which, bins or 10, **options)
-    output.show(found, _show_ranges)
+    if volunteers is None:
+        output.show(found, _show_ranges)
+    else:
+        output.show(with_volunteers(found, volunteers.signed, volunteers.key), show_both)
 
 
 def _show_ranges(found: CollectionRanges) -> None:

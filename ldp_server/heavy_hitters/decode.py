@@ -41,7 +41,7 @@ from ldp_server.oracles.expander_sketch import ExpanderSketchOracle
 from ldp_server.oracles.independence.judge import accepted, judged
 from ldp_server.oracles.shared.team_sketch import TeamSketchOracle
 
-__all__ = ["DECODERS", "Means", "decode"]
+__all__ = ["DECODERS", "Means", "begins_with_items", "decode"]
 
 _AGAINST = 3.5  # standard errors
 _MOST_START = 20_000
@@ -100,6 +100,13 @@ def decode(
     honest, found = judged(oracle) if limits.copies is Copies.ONCE else accepted(oracle)
     run = Run(collection, honest, name, beta, limits, watch, means.get("executor"), found, dictionary, first)
     return _DECODE[name](run) if run.reports else run.nothing()
+
+
+def begins_with_items(oracle: Oracle) -> bool:
+    """Return whether the usual decoder of these reports may be given a start and a dictionary."""
+    if not isinstance(oracle, TeamSketchOracle) or oracle.sketch.name not in DECODERS:
+        return False
+    return _DECODE[_decoder_name(oracle.sketch, oracle, None)] is _by_scores
 
 
 def _proposed(collection: Collection, items: Iterable[Item]) -> tuple[int, ...]:

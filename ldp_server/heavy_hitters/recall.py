@@ -90,11 +90,13 @@ def _sum_bound(count: int, lack: float, limit: float) -> float:
     E exp(t (h - lack)+) = P(h <= lack) + exp(t^2/2 - t lack) P(h <= t - lack). The table of the exact law costs a
     thousand times as much, and a code of 140 levels has 1,400 of these sums, nearly all of which are far below.
     """
-    least = 0.0
-    for t in _SLOPES:
-        moment = 1 - _tail(lack) + math.exp(t * t / 2 - t * lack) * _tail(lack - t)
-        least = min(least, count * math.log(moment) - t * limit)
-    return math.exp(least)
+    return math.exp(min(0.0, *(count * log - t * limit for t, log in zip(_SLOPES, _log_moments(lack), strict=True))))
+
+
+@cache
+def _log_moments(lack: float) -> tuple[float, ...]:
+    """The logarithm of E exp(t (h - lack)+) for each of the slopes t."""
+    return tuple(math.log(1 - _tail(lack) + math.exp(t * t / 2 - t * lack) * _tail(lack - t)) for t in _SLOPES)
 
 
 def _sum_exceeds(count: int, lack: float, power: int, limit: float) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.listed import joint_intervals, listed_intervals
 from ldp_server.oracles.laws.support import SupportLaw
 
-__all__ = ["HeavyHitter", "HeavyHitters", "UsedDictionary", "heavy_hitters", "item_intervals"]
+__all__ = ["HeavyHitter", "HeavyHitters", "UsedDictionary", "begun", "heavy_hitters", "item_intervals"]
 
 CONFIDENCE = 0.95
 _LEAST_TOLD = 0.001
@@ -97,6 +97,8 @@ class HeavyHitters:
     least_estimate: float | None = field(default=None, metadata={"json": "never"})
     """The least estimate that is listed. Known to the decoder only: it is not sent to the analyst."""
     independence: Independence = INDEPENDENT
+    began_with: int = 0
+    """How many items the search began with, such as those of an earlier list."""
 
 
 def heavy_hitters(
@@ -138,6 +140,17 @@ def heavy_hitters(
         dictionary=dictionary,
         independence=independence,
     )
+
+
+def begun(answer: HeavyHitters, items: int) -> HeavyHitters:
+    """Return the answer of a search that began with so many items, with a sentence about them."""
+    if not items or answer.too_few_reports:
+        return replace(answer, began_with=items)
+    line = (
+        f"The search began with {items:,} known item{'s' * (items > 1)}. They had to reach what every other item must "
+        "reach, so this list promises what it would without them."
+    )
+    return replace(answer, began_with=items, guarantee=(*answer.guarantee, line))
 
 
 def _mixed(mixtures: float) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ from ldp_server.heavy_hitters.results import (
     HeavyHitter,
     HeavyHitters,
     UsedDictionary,
+    begun,
     heavy_hitters,
     item_intervals,
 )
@@ -266,7 +267,7 @@ class Run:
         self.watch.say("done", 1.0)
         promise, tested = self._promised(found.searched), self._tested()
         enough = promise.each <= self.reports or (tested is not None and tested.each is not None)
-        return heavy_hitters(
+        answer = heavy_hitters(
             self._items(found),
             promise,
             decoder=self.decoder,
@@ -276,6 +277,7 @@ class Run:
             independence=self.independence,
             mixtures=found.mixtures,
         )
+        return begun(answer, len(self.start))
 
     def _tested(self) -> UsedDictionary | None:
         """Return what the answer says of the dictionary."""

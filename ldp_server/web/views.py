@@ -86,6 +86,8 @@ class ViewOptions:
     """The largest gap between groups that is accepted."""
     every_look: bool = False
     beta: float = BETA
+    start_last: bool = False
+    """Whether a search begins with the last list that the server found; otherwise the server decides."""
     items: tuple[str, ...] = field(default=(), repr=False)
     """Those of a list, or the lines of a dictionary. Never part of an address, of a log or of a command."""
     periods: NumberSpan | None = None
@@ -183,12 +185,20 @@ def look_for_items(
     """Look for popular items, with the reader's dictionary if there is one."""
     words = words_of(options.items) if options.items else None
     return analyst.heavy_hitters(
-        which, limit=1000, beta=options.beta, dictionary=words, progress=progress, periods=options.periods
+        which,
+        limit=1000,
+        beta=options.beta,
+        dictionary=words,
+        start="last" if options.start_last else None,
+        progress=progress,
+        periods=options.periods,
     )
 
 
-def _beta(options: ViewOptions) -> dict[str, float]:
-    return {} if options.beta == BETA else {"beta": options.beta}
+def _search(options: ViewOptions) -> dict[str, object]:
+    """The keyword arguments of a search that differ from its defaults."""
+    beta: dict[str, object] = {} if options.beta == BETA else {"beta": options.beta}
+    return beta | ({"start": "last"} if options.start_last else {})
 
 
 VIEWS: Mapping[str, View] = {
@@ -198,11 +208,13 @@ VIEWS: Mapping[str, View] = {
         lambda o: (
             ("" if o.beta == BETA else f"--beta {_number(o.beta)}")
             + (" --dictionary FILE" * bool(o.items))
+            + (" --start last" * o.start_last)
             + _periods(o)
         ),
         "heavy-hitters",
         lambda o: (
-            f"heavy_hitters({{}}, limit=1000{', dictionary=words' * bool(o.items)}{_keywords(_hitters(o), **_beta(o))})"
+            f"heavy_hitters({{}}, limit=1000{', dictionary=words' * bool(o.items)}"
+            f"{_keywords(_hitters(o), **_search(o))})"
         ),
     ),
     "average": View(
@@ -449,6 +461,7 @@ def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewO
         label=given.get("label", "").strip(),
         every_look=given.get("every_look") == "1",
         beta=_real(given, "beta", BETA, 1e-9, 0.5),
+        start_last=given.get("start") == "last",
         items=items,
     )
 

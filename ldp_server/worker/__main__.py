@@ -164,7 +164,7 @@ class Child:
         progress("counting", 0.0)
         request = pb.HeavyHittersRequest.FromString(body)
         try:
-            return Done(), decoding.decode(self._get(question, request), question, request.dictionary, progress)
+            return Done(), decoding.decode(self._get(question, request), question, request, progress)
         finally:
             self._counts.clear()  # this process may wait long for its next search
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from ldp_client.errors import InvalidSpec, WrongType
+from ldp_client.protocol.domain import Item
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters
-from ldp_server.answers.wire import to_wire
+from ldp_server.answers.wire import item_from_wire, to_wire
 from ldp_server.heavy_hitters.dictionary import Dictionary
 from ldp_server.oracles.base import Unsupported
 from ldp_server.worker.counts import CollectionCounts
@@ -29,7 +31,10 @@ def can_decode(mechanism: str) -> bool:
 
 
 def decode(
-    counts: CollectionCounts, question: AskDecode, dictionary: bytes, progress: Callable[[str, float], None]
+    counts: CollectionCounts,
+    question: AskDecode,
+    request: pb.HeavyHittersRequest,
+    progress: Callable[[str, float], None],
 ) -> bytes:
     """Return the serialised HeavyHittersResult of a collection; whoever wants to cancel ends this process."""
     name, beta = counts.collection.randomizer.name, question.beta or heavy_hitters.BETA
@@ -39,7 +44,9 @@ def decode(
             f"(those of {', '.join(heavy_hitters.DECODERS)} have one): ask for the top of a listable domain, or for "
             "given items"
         )
-    words = Dictionary.unpacked(counts.collection.domain.counted, dictionary) if dictionary else None
+    words = None
+    if request.dictionary:
+        words = Dictionary.unpacked(counts.collection.domain.counted, request.dictionary)
     limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))
     with ThreadPoolExecutor(THREADS) as threads:
         found = heavy_hitters.decode(
@@ -48,8 +55,22 @@ def decode(
             beta=beta,
             dictionary=words,
             limits=limits,
+            start=_start(counts, request),
             progress=progress,
             executor=threads,
         )
     found = replace(found, items=found.items[: question.limit])
     return counts.serialized(to_wire(found, pb.HeavyHittersResult))
+
+
+def _start(counts: CollectionCounts, request: pb.HeavyHittersRequest) -> list[Item]:
+    """Return the items that the search begins with. The server's own list is left out where it cannot be used."""
+    if request.beginning == pb.LAST and not heavy_hitters.begins_with_items(counts.oracle):
+        return []
+    domain, items = counts.collection.domain, [item_from_wire(item) for item in request.start]
+    for item in items:
+        try:
+            domain.index(item)
+        except WrongType as error:
+            raise InvalidSpec(f"to start with: {error}") from None
+    return items

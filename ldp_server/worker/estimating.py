@@ -16,6 +16,7 @@ from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.fields.areas import Area, areas_answer
 from ldp_server.answers.fields.averages import averages_answer
+from ldp_server.answers.fields.conditions import Condition, conditions_answer
 from ldp_server.answers.records import RecordTable
 from ldp_server.answers.sets import single_items
 from ldp_server.answers.synthetic.tables import tables_answer
@@ -60,6 +61,15 @@ def _answer(counts: CollectionCounts, request: pb.EstimateRequest) -> Estimates:
     confidence = request.confidence or _CONFIDENCE
     threshold = request.threshold if request.threshold > 0 else None
     asked: dict[str, Any] = {"confidence": confidence, "threshold": threshold, "every_look": request.every_look}
+    if request.conditions:
+        if request.fields or request.where or request.WhichOneof("which"):
+            raise InvalidSpec("conditions are asked alone: without items, fields and a slice")
+        coverage = Coverage.TOGETHER if request.together else Coverage.EACH
+        conditions = [
+            Condition(one.name, slices_of(one.where), one.otherwise) if one.where else one.name
+            for one in request.conditions
+        ]
+        return conditions_answer(counts.collection, counts.oracle, conditions, coverage=coverage, **asked)
     if request.fields or request.where:
         where = slices_of(request.where)
         table = RecordTable(counts.collection, request.fields, where)

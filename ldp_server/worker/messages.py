@@ -137,7 +137,8 @@ class AskDecode(Question):
     """Find at most `limit` heavy hitters: any number of `Progress`, then `Done` with a HeavyHittersResult.
 
     `beta` is the failure probability of the list; 0 is the decoder's own. `copies` says how copied reports count
-    (ldp_server/heavy_hitters/copies.py). The body is the HeavyHittersRequest, for its periods and its dictionary.
+    (ldp_server/heavy_hitters/copies.py). The body is the HeavyHittersRequest, for its periods, its dictionary and its
+    start.
     """
 
     limit: int

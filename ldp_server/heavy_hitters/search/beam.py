@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.arrays.team_cells import BulkExpanderCode
-from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, falling, join, units
+from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, falling, join, pairs, units
 from ldp_server.heavy_hitters.search.scores import TeamScores
 
 __all__ = ["Paths", "TeamCells", "propose", "search"]
@@ -30,15 +30,18 @@ _LAST = 4
 """The last join keeps so many times more paths: the pointers to teams that were not visited rule out most of them."""
 
 Ints = npt.NDArray[np.int64]
+Symbols = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Paths:
-    """Partial paths, best first: their scores, the hashes they know (a column for each team), their cells so far."""
+    """Partial paths, best first."""
 
     scores: Ints
-    hashes: npt.NDArray[np.int32]
-    cells: Ints
+    hashes: tuple[Ints, ...]
+    """The hashes that they know, each at its team's place (`TeamCells.named`)."""
+    symbols: tuple[Symbols, ...]
+    """Their symbols in each team visited so far."""
 
 
 class TeamCells:
@@ -57,7 +60,13 @@ class TeamCells:
         else:
             own = self.cells >> spec.chunk_bits & mask
         pointers = [self.cells >> (spec.pointer_shift + j * bits) & mask for j in range(spec.degree)]
-        self.named = np.stack([own, *pointers], axis=1).astype(np.int32)
+        self.symbols = (self.cells & ((1 << spec.chunk_bits) - 1)).astype(np.int32)
+        self.per_word = 63 // bits
+        self.named = tuple(np.zeros(len(self.cells), np.int64) for _ in range(-(-code.teams // self.per_word)))
+        """The hashes in each cell, each at its team's place."""
+        for other, hashes in zip(self.fields, (own, *pointers), strict=True):
+            word, place = divmod(other, self.per_word)
+            self.named[word][:] |= hashes << place * bits
         self._bits, self._weight = bits, weight
         self.renew(residual)
 
@@ -80,29 +89,28 @@ class TeamCells:
         some = np.flatnonzero(np.isin(self.cells, cells))
         return some[falling(self.scores[some])]
 
-    def _block(self, columns: list[npt.NDArray[np.int32]], count: int) -> Ints:
-        block = np.zeros(count, np.int64)
-        for column in columns:
-            block = block << self._bits | column
-        return block
-
     def order(self, known: int) -> Sorted:
         """The cells by the hashes of `known` teams."""
         slots = self.slots(known)
         if slots not in self._orders:
-            self._orders[slots] = Sorted(self._block([self.named[:, s] for s in slots], len(self.cells)), self.scores)
+            self._orders[slots] = Sorted(self.blocks(self.named, known), self.scores)
         return self._orders[slots]
 
-    def learn(self, hashes: npt.NDArray[np.int32], known: int, chosen: Ints) -> npt.NDArray[np.int32]:
-        """The paths' hashes with what newly joined cells name, in place."""
-        for slot, team in enumerate(self.fields):
-            if not known >> team & 1:
-                hashes[:, team] = self.named[chosen, slot]
-        return hashes
+    def hash_of(self, hashes: tuple[Ints, ...], team: int) -> Ints:
+        """One team's hashes, of those that paths or cells have."""
+        word, place = divmod(team, self.per_word)
+        return hashes[word] >> place * self._bits & ((1 << self._bits) - 1)
 
-    def blocks(self, hashes: npt.NDArray[np.int32], known: int) -> Ints:
-        """The block of cells that each path may be continued by."""
-        return self._block([hashes[:, self.fields[slot]] for slot in self.slots(known)], len(hashes))
+    def blocks(self, hashes: tuple[Ints, ...], known: int) -> Ints:
+        """The block of cells that each path may be continued by; or that each cell is in."""
+        block = np.zeros(len(hashes[0]), np.int64)
+        for slot in self.slots(known):
+            block = block << self._bits | self.hash_of(hashes, self.fields[slot])
+        return block
+
+    def learn(self, hashes: tuple[Ints, ...], parents: Ints, chosen: Ints) -> tuple[Ints, ...]:
+        """What paths know, with what newly joined cells name. Where both know a hash they agree: it was joined on."""
+        return tuple(word[parents] | named[chosen] for word, named in zip(hashes, self.named, strict=True))
 
 
 def _possible(code: BulkExpanderCode, team: int, residual: npt.NDArray[np.float32]) -> Ints:
@@ -142,33 +150,59 @@ def search(
     """Return the messages (rows of symbols) of the complete paths that start in one team, at all cells or at some."""
     first = lists[start]
     best = falling(first.scores)[:width] if origins is None else first.places(origins[:, start])
-    hashes = first.learn(np.zeros((len(best), code.teams), np.int32), 0, best)
-    paths = Paths(first.scores[best], hashes, first.cells[best, None])
+    paths = Paths(first.scores[best], tuple(word[best] for word in first.named), (first.symbols[best],))
     visited, known = [start], _mask(first.fields)
     while len(visited) < code.code.data:
         if tick is not None:
             tick()
         team = _next_team(visited, known, lists, slot)
         here = lists[team]
-        most = _LAST * width if len(visited) == code.code.data - 1 else width
-        parents, chosen, scores = join(paths.scores, here.blocks(paths.hashes, known), here.order(known), most)
-        hashes = here.learn(paths.hashes[parents], known, chosen)
-        paths = Paths(scores, hashes, np.concatenate([paths.cells[parents], here.cells[chosen, None]], axis=1))
         visited.append(team)
+        continued = here.blocks(paths.hashes, known), here.order(known)
         known |= _mask(here.fields)
-    messages = _messages(code, visited, paths, [m for m in range(code.teams) if known >> m & 1 and m not in visited])
+        if len(visited) < code.code.data:
+            paths = _continued(paths, here, join(paths.scores, *continued, width))
+            continue
+        found = pairs(paths.scores, *continued, _LAST * width)
+        if code.code.symbol_pointers:
+            named = [m for m in range(code.teams) if known >> m & 1 and m not in visited]
+            found = _agreeing(code, visited, paths, here, found, named)
+        order = falling(found[2])
+        paths = _continued(paths, here, (found[0][order], found[1][order], found[2][order]))
+    messages = code.reed_solomon.interpolate(visited, np.stack(paths.symbols, axis=1).astype(np.int64))
     return messages[code.fits(messages)]
 
 
-def _messages(code: BulkExpanderCode, visited: list[int], paths: Paths, named: list[int]) -> Ints:
-    """Return the messages of complete paths whose other teams' symbols have the hashes that the paths name."""
-    symbols, hashes = paths.cells & ((1 << code.code.chunk_bits) - 1), paths.hashes
-    if code.code.symbol_pointers:
-        for team in named:
-            other = code.reed_solomon.through(visited, symbols, (team,))[:, 0]
-            good = np.flatnonzero(code.symbol_hashes(other, team) == hashes[:, team])
-            symbols, hashes = symbols[good], hashes[good]
-    return code.reed_solomon.interpolate(visited, symbols)
+def _continued(paths: Paths, here: TeamCells, joined: tuple[Ints, Ints, Ints]) -> Paths:
+    """Return the paths with the cells that a join continued them by."""
+    parents, chosen, sums = joined
+    symbols = (*(column[parents] for column in paths.symbols), here.symbols[chosen])
+    return Paths(sums, here.learn(paths.hashes, parents, chosen), symbols)
+
+
+def _agreeing(
+    code: BulkExpanderCode,
+    visited: list[int],
+    paths: Paths,
+    here: TeamCells,
+    joined: tuple[Ints, Ints, Ints],
+    named: list[int],
+) -> tuple[Ints, Ints, Ints]:
+    """Return the pairs whose other teams' symbols have the hashes that the pairs name.
+
+    A symbol of another team is a sum of what the path's symbols and the cell's add to it.
+    """
+    parents, chosen, sums = joined
+    before = np.stack(paths.symbols, axis=1).astype(np.int64)
+    for team in named:
+        weights = code.reed_solomon.weights(visited, (team,))
+        field = code.reed_solomon.field
+        path_part = field.combine(before, weights[:-1])[:, 0]
+        symbols = path_part[parents] ^ field.times(here.symbols[chosen], weights[-1, 0])
+        told = here.hash_of(paths.hashes, team)[parents] | here.hash_of(here.named, team)[chosen]
+        good = np.flatnonzero(code.symbol_hashes(symbols, team) == told)
+        parents, chosen, sums = parents[good], chosen[good], sums[good]
+    return parents, chosen, sums
 
 
 def propose(

@@ -13,12 +13,27 @@ are fast when the needles rise, so paths are taken block by block, and in a bloc
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST_CANDIDATES", "Sorted", "best_cells", "falling", "first_rows", "floats_of", "join", "units"]
+__all__ = [
+    "MOST_CANDIDATES",
+    "Sorted",
+    "best_cells",
+    "falling",
+    "first_rows",
+    "floats_of",
+    "join",
+    "keys_of",
+    "pairs",
+    "units",
+]
 
 MOST_CANDIDATES = 20_000
 """How many complete paths of a search are looked at, the best ones."""
@@ -31,7 +46,10 @@ _MOST = 1 << 40
 """Above any sum of a path's scores."""
 _BEST, _SAMPLE = 1000, 1500
 _STEPS = 14
+_PART, _BELOW, _LISTED = 8, _UNIT // 8, 40_000
 _HALVED = 1 << 13
+_TABLE = 1 << 12
+"""Where there are at most so many blocks, their places are looked up."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -56,10 +74,23 @@ def falling(scores: Ints) -> Ints:
 
 
 def first_rows(rows: Ints) -> Ints:
-    """Return the places of different rows, the first of equal ones, by a hash of 64 bits."""
-    factors = np.cumprod(np.full(rows.shape[1], 0x9E3779B97F4A7C15, np.uint64))
-    _, first = np.unique(rows.astype(np.uint64) @ factors, return_index=True)
+    """Return the places of different rows, the first of equal ones."""
+    _, first = np.unique(keys_of(rows), return_index=True)
     return np.sort(first)
+
+
+def keys_of(rows: Ints) -> npt.NDArray[np.uint64]:
+    """Return a hash of 64 bits of each row, by a key of this process.
+
+    Rows of equal hash count as one. If the key were known, somebody could choose an item that hides another one.
+    """
+    return np.asarray(rows.astype(np.uint64) @ _factors(rows.shape[1]))
+
+
+@cache
+def _factors(width: int) -> npt.NDArray[np.uint64]:
+    """Rows of numbers below 2^24 that differ have equal hashes with a probability of at most 2^-40."""
+    return np.frombuffer(os.urandom(8 * width), np.uint64)
 
 
 def best_cells(scores: npt.NDArray[np.float32], keep: int) -> Ints:
@@ -88,20 +119,27 @@ class Sorted:
         self._keys = (blocks << self._field | down) << self._places | np.arange(len(blocks))
         self._keys.sort()
         self.best, self.least = int(scores.max(initial=0)), int(scores.min(initial=0))
+        few = np.arange(self.beyond + 1 if self.beyond < _TABLE else 0)
+        self._starts = np.searchsorted(self._keys, few << self._field + self._places)
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def starts(self, blocks: Ints) -> Ints:
         """The place in the order at which each block begins."""
+        if len(self._starts):
+            return self._starts[blocks]
         return np.searchsorted(self._keys, blocks << self._field + self._places)
 
     def partners(self, starts: Ints, blocks: Ints, scores: Ints, tau: int) -> Ints:
         """How many cells continue each path to a sum of at least tau."""
-        down = self._top + ((scores - tau) >> self._coarser)
-        limit = np.clip(down + 1, 0, 1 << self._field)
-        ends = np.searchsorted(self._keys, ((blocks << self._field) + limit) << self._places)
-        return np.asarray(np.maximum(ends - starts, 0))
+        limit = scores - (tau - ((self._top + 1) << self._coarser))
+        limit >>= self._coarser
+        np.maximum(limit, 0, out=limit)
+        np.minimum(limit, 1 << self._field, out=limit)
+        limit += blocks << self._field
+        limit <<= self._places
+        return np.asarray(np.searchsorted(self._keys, limit) - starts)
 
     def cells(self, order: Ints) -> tuple[Ints, Ints]:
         """The places, as they were given, and the scores of these cells of the order."""
@@ -115,7 +153,19 @@ def join(
 ) -> tuple[Ints, Ints, Ints]:
     """About `width` best pairs: which path, which cell (in the order that `cells` was given), and the sum; best first.
 
-    Paths come best first. The halves of many paths are joined apart, side by side if there are threads.
+    Paths come best first.
+    """
+    parents, chosen, sums = pairs(scores, blocks, cells, width, threads)
+    order = falling(sums)
+    return parents[order], chosen[order], sums[order]
+
+
+def pairs(
+    scores: Ints, blocks: Ints, cells: Sorted, width: int, threads: ThreadPoolExecutor | None = None
+) -> tuple[Ints, Ints, Ints]:
+    """The pairs of `join` in no order: equal sums come in the order in which `join` leaves them.
+
+    The halves of many paths are joined apart, side by side if there are threads.
     """
     if not len(scores) or not len(cells):
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
@@ -125,9 +175,8 @@ def join(
     tau, most = _threshold(scores, blocks, cells, width), 2 * width // halves
     joined = list((threads.map if threads else map)(lambda lot: _join_above(lot[0], lot[1], cells, tau, most), lots))
     sums = np.concatenate([part[2] for part in joined])
-    order = falling(sums)
-    parents = np.concatenate([halves * part[0] + half for half, part in enumerate(joined)])[order]
-    return parents, np.concatenate([part[1] for part in joined])[order], sums[order]
+    parents = np.concatenate([halves * part[0] + half for half, part in enumerate(joined)])
+    return parents, np.concatenate([part[1] for part in joined]), sums
 
 
 def _join_above(scores: Ints, blocks: Ints, cells: Sorted, tau: int, most: int) -> tuple[Ints, Ints, Ints]:
@@ -140,9 +189,15 @@ def _join_above(scores: Ints, blocks: Ints, cells: Sorted, tau: int, most: int) 
         rank = np.empty(len(counts), np.int64)
         rank[paths] = counts
         counts = np.where(np.cumsum(rank)[paths] <= most, counts, 0)
+    lines, chosen, own = _every(starts, counts, cells)
+    return paths[lines], chosen, scores[lines] + own
+
+
+def _every(starts: Ints, counts: Ints, cells: Sorted) -> tuple[Ints, Ints, Ints]:
+    """For each path `counts` cells of the order from its start on: the path's line, the cell's place, and its score."""
     from_pair = starts - (np.cumsum(counts) - counts)  # from a pair's number to its cell's place in the order
-    chosen, own = cells.cells(np.repeat(from_pair, counts) + np.arange(int(counts.sum())))
-    return np.repeat(paths, counts), chosen, np.repeat(scores, counts) + own
+    lines = np.repeat(np.arange(len(counts)), counts)
+    return lines, *cells.cells(from_pair[lines] + np.arange(len(lines)))
 
 
 def _by_block(blocks: Ints) -> Ints:
@@ -154,7 +209,10 @@ def _by_block(blocks: Ints) -> Ints:
 
 
 def _threshold(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> int:
-    """The tau that leaves about `width` pairs."""
+    """The tau that leaves about `width` pairs.
+
+    An eighth of the sample says where tau is about. From a little below, the pairs of the whole sample are listed.
+    """
     count = len(scores)
     low, high = int(scores.min()) + cells.least - _UNIT, int(scores.max()) + cells.best + _UNIT
     weights = np.ones(count)
@@ -165,12 +223,32 @@ def _threshold(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> int:
     order = _by_block(blocks)
     scores, blocks, weights = scores[order], blocks[order], weights[order]
     starts = cells.starts(blocks)
-    if float(cells.partners(starts, blocks, scores, low) @ weights) <= width:
-        return low
+
+    def counted(tau: int, part: int = 1) -> Ints:
+        return cells.partners(starts[::part], blocks[::part], scores[::part], tau)
+
+    sure = _halved(lambda tau: float(counted(tau, _PART) @ weights[::_PART]) * _PART, low, high, width) - _BELOW
+    counts = counted(sure)
+    if float(counts @ weights) <= width:
+        sure, counts = low, counted(low)
+        if float(counts @ weights) <= width:
+            return low
+    if counts.sum() > _LISTED:
+        return _halved(lambda tau: float(counted(tau) @ weights) if tau > sure else math.inf, low, high, width)
+    lines, _, own = _every(starts, counts, cells)
+    sums = scores[lines] + own
+    order = falling(sums)
+    above, up_to = -sums[order], np.append(0.0, np.cumsum(weights[lines[order]]))
+
+    def weight(tau: int) -> float:
+        return float(up_to[np.searchsorted(above, -tau, side="right")]) if tau > sure else math.inf
+
+    return _halved(weight, low, high, width)
+
+
+def _halved(weight: Callable[[int], float], low: int, high: int, width: int) -> int:
+    """The least tau, of those that halving the range meets, above which there is no more weight than `width`."""
     for _ in range(_STEPS):
         middle = (low + high) // 2
-        if float(cells.partners(starts, blocks, scores, middle) @ weights) > width:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if weight(middle) > width else (low, middle)
     return high

@@ -22,7 +22,7 @@ from ldp_server.arrays.team_cells import BulkCode, BulkExpanderCode, BulkTreeCod
 from ldp_server.heavy_hitters.search import beam, tree
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
 from ldp_server.heavy_hitters.search.candidates import Candidates
-from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, first_rows
+from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, first_rows, keys_of
 from ldp_server.heavy_hitters.search.model import Model, joint_fit
 from ldp_server.heavy_hitters.search.scores import TeamScores
 
@@ -80,8 +80,10 @@ def decode_scores(
 ) -> Listed:
     """Return the items that explain the teams' scores. The score arrays are used up.
 
-    The messages of `start` are proposed before the first search. They pass the same tests as what a search finds, which
-    hold for the whole domain. So it does not matter where they come from, and a wrong one costs nothing.
+    The messages of `start` are proposed before the first search and in every round. They pass the same tests as what a
+    search finds, which hold for the whole domain. So it does not matter where they come from, and a wrong one costs
+    nothing. Before the search only those are taken that are far above the threshold. One near it may be a mixture or a
+    relative of items that only the search finds, so it waits for them.
     """
     search = _Search(code, teams, noise, settings, hooks or Hooks())
     if start is not None and len(start):
@@ -144,9 +146,12 @@ class _Search:
         self.tests = Acceptance(code, self.weights, noise, settings)
         self.messages: Ints = np.empty((0, len(code.starts)), np.int64)
         self.doubts: list[float] = []
+        self.known: Ints = self.messages
+        """Messages that every round looks at: those of the start."""
         self.compared: set[bytes] = set()
         """Messages near the threshold whose relatives were searched for."""
-        self.seen: set[bytes] = set()
+        self.seen = np.empty(0, np.uint64)
+        """Hashes of the messages that were taken in."""
         self.suspect = settings.threshold - settings.margin
         self.compares = math.isfinite(settings.doubt)
         """Whether items are compared with their relatives: an expander's are."""
@@ -164,19 +169,19 @@ class _Search:
         if self.hooks.tick is not None:
             self.hooks.tick()
         added = candidates.take(self.model, self.tests, self.settings.most)
-        self.seen.update(row.tobytes() for row in added)
+        self.seen = np.concatenate([self.seen, keys_of(added)])
         self.messages = np.concatenate([self.messages, added])
         self.doubts += [0.0] * len(added)
 
     def begin(self, messages: Ints) -> None:
-        """Add those of the messages that pass all tests to the model: rounds without a search."""
-        messages = messages[first_rows(messages)]
+        """Add those of the messages to the model that are clear and pass all tests: rounds without a search."""
+        self.known, clear = messages[first_rows(messages)], _CLEAR * self.settings.threshold
         for _ in range(self.settings.rounds):
             if self.hooks.tick is not None:
                 self.hooks.tick()
-            found = self._scored(messages, self.settings.threshold)
+            found = self._scored(self.known, clear)
             before = len(self.messages)
-            self._take_in(found.part(self.tests.passed(found.values, found.z)), self.settings.threshold)
+            self._take_in(found.part(self.tests.passed(found.values, found.z)), clear)
             if len(self.messages) == before:
                 break
             self.model.refit()
@@ -227,16 +232,17 @@ class _Search:
 
     def _take_in(self, found: _Found, low: float) -> None:
         """Add the best of what is new to the model."""
-        found = found.part(np.array([row.tobytes() not in self.seen for row in found.messages], bool))
+        found = found.part(~np.isin(keys_of(found.messages), self.seen))
         added = found.messages[self._accept(found, low)]
-        self.seen.update(row.tobytes() for row in added)
+        self.seen = np.concatenate([self.seen, keys_of(added)])
         self.messages = np.concatenate([self.messages, added])
 
     def _with_relatives(self, found: _Found) -> _Found:
         """Add the elements that share a cell with a candidate near the threshold: they may be what is held instead."""
         threshold = self.settings.threshold
-        near = (found.z >= threshold) & (found.z < _CLEAR * threshold) & self.tests.passed(found.values, found.z)
-        new = [i for i in np.flatnonzero(near) if found.messages[i].tobytes() not in self.compared][:_MOST_ORIGINS]
+        near = np.flatnonzero((found.z >= threshold) & (found.z < _CLEAR * threshold))
+        near = near[self.tests.passed(found.values[near], found.z[near])]
+        new = [i for i in near if found.messages[i].tobytes() not in self.compared][:_MOST_ORIGINS]
         if not new:
             return found
         self.compared.update(found.messages[i].tobytes() for i in new)
@@ -246,7 +252,7 @@ class _Search:
     def _candidates(self, width: int, origins: Ints | None = None, known: Ints | None = None) -> _Found:
         """Return what a search proposes, where its score is not too far below the threshold, best first."""
         proposed = list(self.proposals(width, self.suspect, origins))
-        messages = np.concatenate(proposed if known is None else [known, *proposed])
+        messages = np.concatenate([self.known if known is None else known, *proposed])
         return self._scored(messages[first_rows(messages)], self.suspect)
 
     def _scored(self, messages: Ints, least: float) -> _Found:

@@ -105,7 +105,9 @@ class Operators:
         return self._info(await self._lifecycle.close(request))
 
     async def _delete(self, request: pb.CollectionRequest) -> bytes:
-        return self._info(await self._lifecycle.delete(request))
+        live = await self._lifecycle.delete(request)
+        self._queries.last_lists.forget(live.record.number)
+        return self._info(live)
 
     async def _compact(self, request: pb.CollectionRequest) -> bytes:
         live = self._lifecycle.collections.find_kept(request)

@@ -22,6 +22,7 @@ from ldp_server.answers.wire import item_to_wire
 from ldp_server.config import LimitsConfig
 from ldp_server.service.live import LiveCollection, LiveCollections, Naming
 from ldp_server.service.metrics import Metrics
+from ldp_server.service.operators.last_lists import LastLists, asked_span
 from ldp_server.service.wire import CallStatus
 from ldp_server.worker.client import Worker
 from ldp_server.worker.decoders import Decoders
@@ -80,6 +81,7 @@ class Queries:
         self._metrics = metrics
         self._clock = clock
         self.decodes = asyncio.Semaphore(limits.decodes)
+        self.last_lists = LastLists()
 
     async def list_all(self, _: pb.ListAllCollectionsRequest) -> bytes:
         response = pb.ListAllCollectionsResponse()
@@ -103,7 +105,8 @@ class Queries:
     async def estimate(self, request: pb.EstimateRequest) -> bytes:
         live = self._collections.find_kept(request)
         most = self._limits.query_items
-        sliced = sum(len(one.items) for one in request.where)
+        slices = [*request.where, *(one for asked in request.conditions for one in asked.where)]
+        sliced = sum(len(one.items) for one in slices)
         if len(request.given.items) > most or request.top.count > most or sliced > most:
             raise InvalidSpec(f"a question names at most {most} items (limits.query_items)")
         _read_text(request, live.collection.domain)
@@ -182,7 +185,9 @@ class Queries:
             if copies is None:
                 raise InvalidSpec("copies are weighed or counted once")
             question = AskDecode(live.record.number, most, request.beta, copies)
-            named = request.SerializeToString()
+            _read_items(request.start, live.collection.domain)
+            span = asked_span(live.collection, request)
+            named = self.last_lists.beginning(live.record.number, span, request).SerializeToString()
             async with (
                 self._sources.decoders.one() as worker,
                 contextlib.aclosing(worker.decode(question, self._limits.decode_seconds, named)) as answers,
@@ -193,7 +198,11 @@ class Queries:
                     else:
                         result = answer
             self._metrics.decode.observe(time.perf_counter() - started)
-        yield _decoded(result, await self._about(live))  # only now: who has it may ask for the next search at once
+        found = pb.HeavyHittersResult.FromString(result)
+        self.last_lists.remember(live.record.number, span, (row.item for row in found.items))
+        found.collection.CopyFrom(await self._about(live))
+        # Only now, without a place: who has the list may ask for the next search at once.
+        yield pb.HeavyHittersResponse(result=found).SerializeToString()
 
     async def _beside(self, kind: type[Answers], live: LiveCollection) -> bytes:
         """The field of an answer that says which collection it is about, as it was a second ago at most."""
@@ -209,12 +218,6 @@ class Queries:
         about = info(live, self._clock())
         about.statement.extend(live.statement or await asyncio.to_thread(live.write_statement))
         return about
-
-
-def _decoded(answer: bytes, about: pb.CollectionInfo) -> bytes:
-    result = pb.HeavyHittersResult.FromString(answer)
-    result.collection.CopyFrom(about)
-    return pb.HeavyHittersResponse(result=result).SerializeToString()
 
 
 def _progress(answer: Progress) -> bytes:

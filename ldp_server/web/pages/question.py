@@ -254,6 +254,8 @@ async def start_search(visit: Visit) -> Response:
     words_of(options.items)  # what is wrong with a line is said before the search begins
     if options.items and not takes_dictionary(summary):
         raise InvalidSpec(f"{summary.info.collection.randomizer.name} is searched without a dictionary: leave it empty")
+    if options.start_last and not takes_dictionary(summary):
+        raise InvalidSpec(f"{summary.info.collection.randomizer.name} begins with no list: leave that box empty")
     analyst = await visit.site.call(visit.session.connect)
     visit.site.searches.start(analyst, visit.session.id, summary.info.id.hex(), options)
     return RedirectResponse(f"/c/{short(summary.info)}/hitters", 303)

@@ -30,6 +30,7 @@ def servers(folder):
     return found
 
 
+@pytest.mark.long
 def test_its_numbers():
     ended = cli("demo", "--users", "40000", "--epsilon", "3", "--json", timeout=500)
     assert ended.returncode == 0, ended.stderr
@@ -93,6 +94,7 @@ def test_wrong_options():
     assert "Traceback" not in wrong.stderr
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_it_and_its_server(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "ldp_server", "demo", "--users", "3000000"]

@@ -204,6 +204,7 @@ main()
 
 @pytest.mark.parametrize("program", ["ldp_server.cli", "simulator.cli"])
 @pytest.mark.parametrize("hidden", [["numpy"], ["click"], ["rich"], ["numpy", "click", "rich", "prometheus_client"]])
+@pytest.mark.thinned(3)
 def test_without_the_servers_libraries_it_says_what_to_install(program, hidden):
     argv = ["program", "frequencies"] if program == "simulator.cli" else ["program", "collection", "list"]
     script = HIDE.format(hidden=hidden, argv=argv, module=program)
@@ -255,6 +256,7 @@ def test_only_one_of_certificate_and_key(server):
 
 
 @pytest.mark.parametrize("arguments", [["collection", "list"], ["estimate", "ff" * 32], ["heavy-hitters", "ff" * 32]])
+@pytest.mark.thinned(1)
 def test_ctrl_c_is_clean(arguments, tmp_path):
     """While a server takes its time."""
     (tmp_path / "token").write_text("hearsay_x")

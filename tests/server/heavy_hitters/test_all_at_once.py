@@ -66,6 +66,7 @@ def planned(users, epsilon, beta):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("epsilon", "users", "beta", "runs"), CASES)
+@pytest.mark.thinned(3)
 def test_all_items_are_listed_at_once(epsilon, users, beta, runs):
     found = planned(users, epsilon, beta)
     done, false = complete(users, epsilon, beta, round(found.all_at_once), found, runs)

@@ -47,7 +47,7 @@ def answered(name, nonce=0):
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "cluster"])  # it has paper/test_promise.py
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(3)
 def test_popular_items_are_listed_with_honest_numbers(name, request):
     decoder, runs = CASES[name][2], 3 if request.config.getoption("--slow") else 1
     found, inside = 0, 0

@@ -30,7 +30,7 @@ WIDE = Integers(0, (1 << 64) - 1)
     [(WIDE, "1"), (WIDE, "4"), (Strings(16), "1"), (Strings(32), "2"), (Integers(0, 1 << 20), "1")],
 )
 @pytest.mark.parametrize("memory", [1 << 30, 300 << 20])
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(5)
 def test_plans_are_collections_that_fit(domain, epsilon, memory):
     for found in plans(10**6, domain, epsilon, memory=memory):
         assert found.memory_bytes <= memory
@@ -162,7 +162,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("domain", "users", "epsilon", "mechanism"), SMALL)
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(2)
 def test_the_promise_is_kept(request, domain, users, epsilon, mechanism):
     """At the promised frequency 95% are listed: of 12 items no fewer than 9 (0.2% by chance); far below, few are."""
     runs = 6 if request.config.getoption("--slow") else 3

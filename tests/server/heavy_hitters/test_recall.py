@@ -28,7 +28,7 @@ DRAWS = 60_000
 
 
 @pytest.mark.parametrize(("domain", "users", "epsilon", "mechanism", "memory"), CASES)
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(2)
 def test_the_law_bounds_what_the_tests_refuse(domain, users, epsilon, mechanism, memory):
     """For an item alone: team values from the noise, and the tests as the decoder runs them."""
     found = plan(users, domain, epsilon, mechanism=mechanism, memory=memory)
@@ -81,6 +81,7 @@ def test_the_normal_law_bounds_the_lower_tail_of_the_support():
 
 
 @pytest.mark.parametrize("decoder", ["soft", "paths", "levels"])
+@pytest.mark.thinned(1)
 def test_the_law_falls(decoder):
     mechanism = {"soft": "expander-sketch", "paths": "tree-sketch", "levels": "prefix-tree"}[decoder]
     found = plan(10**6, Strings(8), "2", mechanism=mechanism)
@@ -92,6 +93,7 @@ def test_the_law_falls(decoder):
 
 
 @pytest.mark.parametrize(("part", "count", "z"), [(0.5, 3000, 8.0), (1 / 3, 10**6, 9.0)])
+@pytest.mark.thinned(1)
 def test_the_law_bounds_what_relatives_refuse(part, count, z):
     """Scores of an item, and of relatives given it. Few are near: those above a level are a Poisson number."""
     law = MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, relatives=((part, math.log(count)),), doubt=0.1)
@@ -113,3 +115,20 @@ def test_without_a_limit_relatives_refuse_nothing():
     law = MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, relatives=((0.5, 20.0),))
     assert law._doubted(8.0, 1.0) == 0.0
     assert MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, doubt=0.1)._doubted(8.0, 1.0) == 0.0
+
+
+@pytest.mark.parametrize("lack", [0.0, 0.6, 2.2])
+def test_the_moments_of_a_lack_are_its_integrals(lack):
+    x = np.linspace(-12, 20, 400_001)
+    density = stats.norm.pdf(x)
+    for t, log in zip(recall._SLOPES, recall._log_moments(lack), strict=True):
+        assert log == pytest.approx(
+            math.log(np.trapezoid(density * np.exp(t * np.clip(x - lack, 0, None)), x)), abs=1e-6
+        )
+
+
+def test_the_bound_on_a_sum_is_at_most_one_and_falls():
+    bounds = [recall._sum_bound(6, 0.3, limit) for limit in (0.0, 6.0, 9.0, 12.0, 20.0)]
+    assert bounds[0] == 1.0
+    assert all(low < high for high, low in itertools.pairwise(bounds))
+    assert bounds[-1] < 1e-12

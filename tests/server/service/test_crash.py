@@ -149,6 +149,7 @@ def _read(path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.thinned(1)
 def test_a_stop_under_load_counts_what_it_acknowledged_and_knows_the_rest(tmp_path, number):
     """A busy client may not see the last answers before the stream ends. It sends again, and nothing counts twice."""
     server = ServerProcess(tmp_path / "d").start()

@@ -81,6 +81,41 @@ async def test_the_list_is_the_decoder_s(tmp_path, case):
         assert (await server.call("Estimate", collection, given=given)).estimates[0] > USERS / 4
 
 
+async def asked(server, collection, **more):
+    ask = pb.HeavyHittersRequest(collection_id=collection.id, **more)
+    events = [event async for event in server.analyst.HeavyHitters(ask, metadata=server.auth)]
+    return [row.item.text for row in events[-1].result.items], events[-1].result
+
+
+async def test_a_search_begins_with_the_last_list(tmp_path, case):
+    """The server remembers it until the collection is deleted. Without a schedule it has to be asked for."""
+    collection, _, expected = case
+    async with live(tmp_path / "d") as server:
+        await fill(server, case)
+        names = [hitter.item for hitter in expected.items]
+        for beginning, start, items in (
+            (pb.LAST, (), 0),  # there is none yet
+            (pb.BEGINNING_UNSPECIFIED, (), 0),
+            (pb.BLANK, (), 0),
+            (pb.LAST, (), 2),
+            (pb.BEGINNING_UNSPECIFIED, (pb.Item(text="tea"), pb.Item(text="milk"), pb.Item(text="too long")), 2),
+        ):
+            found, result = await asked(server, collection, beginning=beginning, start=start)
+            assert (found, result.began_with) == (names, items)
+            assert result.threshold == pytest.approx(expected.threshold)
+            assert any("began with 2 known items" in line for line in result.guarantee) == (items == 2)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await asked(server, collection, beginning=pb.LAST, start=[pb.Item(text="tea")])
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await asked(server, collection, start=[pb.Item(integer="7")])
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        lists = server.server.parts.queries.last_lists
+        assert lists.bytes > 0
+        await server.call("DeleteCollection", collection)
+        assert lists.bytes == 0
+
+
 @pytest.mark.long
 async def test_beta_is_asked_for(tmp_path, case):
     collection, _, expected = case
@@ -151,6 +186,7 @@ async def test_too_few_users_is_an_answer(tmp_path, case):
             taken(await server.collector.Submit(batch(collection, 3)))
 
 
+@pytest.mark.long
 async def test_on_the_command_line(tmp_path, case):
     import json
 

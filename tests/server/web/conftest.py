@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from ldp_client.collection import Collection, Schedule
-from ldp_client.protocol.domain import Attributes, Categories
+from ldp_client.protocol.domain import Attributes, Categories, Field, Record
 from ldp_server.analyst import Analyst
 from ldp_server.curator.engine import KEY_FILE, ReleaseRequest, create_data_set, release
 from ldp_server.curator.noise import ExactDraws
@@ -25,6 +25,9 @@ from ldp_server.curator.prices import DataSetBudget
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.workloads.average import LaplaceAverage
+from ldp_server.curator.workloads.matrix.answers import LinearAnswers
+from ldp_server.curator.workloads.matrix.plans import Price
+from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition
 from ldp_server.curator.workloads.tables import LaplaceTables
 from ldp_server.curator.workloads.universe import Workload
 from ldp_server.store import AccessFile
@@ -166,15 +169,20 @@ def curator(world, tmp_path_factory):
     record = world.collections["sampled-table"].domain
     table = LaplaceTables(Workload(record, (record.names,)), Fraction(4))
     fields = {"a": ["yes", "no"] * (VOLUNTEERS // 2), "b": [["red", "green", None][k % 3] for k in range(VOLUNTEERS)]}
+    between = world.collections["hierarchy"].domain
+    ranges = [f"answer: {between.lowest}..{between.lowest + k}" for k in (0, 2, 4)]
+    numbers = {"answer": [str(k % 10) for k in range(VOLUNTEERS)]}
     made = {
         "linear-hash": (LaplaceHistogram(names, Fraction(4)), {"answer": alike}),
         "unlike": (LaplaceHistogram(names, Fraction(4)), {"answer": ["a"] * VOLUNTEERS}),
         "hostile": (LaplaceHistogram(HOSTILE, Fraction(4)), {"answer": [HOSTILE[k % 11] for k in range(VOLUNTEERS)]}),
         "sampled-table": (table, fields),
         "bounded-number": (LaplaceAverage(0, 9, Fraction(4)), {"answer": [str(k % 10) for k in range(VOLUNTEERS)]}),
+        "conditions": (_linear(record, "a: yes; b: red", "b: none"), fields),
+        "ranges": (_linear(Record((Field("answer", between),)), *ranges), numbers),
         "items": (StabilityHistogram(Fraction(4), Fraction(1, 1000)), {"answer": alike}),
     }
-    asked = {"unlike": "linear-hash", "items": "linear-hash"}
+    asked = {"unlike": "linear-hash", "items": "linear-hash", "conditions": "sampled-table", "ranges": "hierarchy"}
     signed = {}
     for number, (name, (mechanism, columns)) in enumerate(made.items()):
         first, *more = columns
@@ -183,6 +191,12 @@ def curator(world, tmp_path_factory):
         data = PeopleFile(VOLUNTEERS, columns, bytes([number]) * 32)
         signed[name] = release(base / "home", request, data, ExactDraws(), NOW + number, "opendp")
     return SimpleNamespace(key=base / "home" / f"{KEY_FILE}.pub", signed=signed)
+
+
+def _linear(record, *texts):
+    """A linear release about these conditions."""
+    queries = tuple(condition(record, text) for text in texts)
+    return LinearAnswers(LinearQueries(record, queries), Price(epsilon=Fraction(4)))
 
 
 def put(folder, curator, *names):

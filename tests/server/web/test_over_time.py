@@ -408,6 +408,7 @@ async def test_copies_of_reports_are_said_on_the_pages_over_time(world):
         ("trend?confidence=2", 400, "confidence is a number"),
     ],
 )
+@pytest.mark.thinned(5)
 async def test_a_period_that_is_unknown_or_empty_is_one_line(world, scheduled, path, status, text):
     names = {"empty": scheduled.periods[2] + 1, "first": scheduled.periods[0]}
     async with browsing(world) as browser:

@@ -118,29 +118,30 @@ async def until_done(browser, which):
         await asyncio.sleep(0.1)
 
 
-ELSEWHERE = {"table"}
-"""What the pages do not ask: a whole table is a view of items."""
+ELSEWHERE = {"table", "conditions"}
+"""What the pages do not ask: a whole table is a view of items, and a condition is a slice of a table of fields."""
 SLICED = {"slice", "count"}
 """What the view of tables of fields asks too, with the values of a slice."""
-NAMED = "heavy hitters of a dictionary"
+NAMED = {"heavy hitters of a dictionary", "heavy hitters of a start"}
 """What the view of popular items asks too, where `takes_dictionary`."""
 
 
 def test_every_view_is_a_question_of_the_table():
     assert set(QUESTION_OF) == set(VIEWS)
-    assert set(QUESTION_OF.values()) | ELSEWHERE | SLICED | {NAMED} == set().union(*ANSWERS.values())
+    assert set(QUESTION_OF.values()) | ELSEWHERE | SLICED | NAMED == set().union(*ANSWERS.values())
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_a_collection_has_the_views_that_its_mechanism_answers(world, name):
     with world.server.analyst() as analyst:
         summary = analyst.show(world.collections[name])
-    asked = {QUESTION_OF[view] for view in offered(summary)} | ({NAMED} if takes_dictionary(summary) else set())
+    asked = {QUESTION_OF[view] for view in offered(summary)} | (NAMED if takes_dictionary(summary) else set())
     asked |= SLICED if "fields" in asked else set()
     assert asked == ANSWERS[name] - ELSEWHERE
 
 
 @pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.thinned(9)
 async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
     """Of every view: the JSON is that of the client, the chart draws its numbers, the table writes them."""
     async with browsing(world) as browser:
@@ -224,7 +225,7 @@ async def test_rules_for_other_values_than_yes(world, name):
     assert line.status_code == 409 and "Traceback" not in line.text
 
 
-@pytest.mark.parametrize("name", [name for name in ANSWERS if NAMED in ANSWERS[name]])
+@pytest.mark.parametrize("name", [name for name in ANSWERS if ANSWERS[name] >= NAMED])
 @pytest.mark.thinned(1)
 async def test_a_dictionary_is_given_on_the_page_of_popular_items(world, name, caplog):
     """The same list as at the other doors, with the bars; the items stand in no address, no log and no command."""
@@ -239,10 +240,15 @@ async def test_a_dictionary_is_given_on_the_page_of_popular_items(world, name, c
         await until_done(browser, which)
         page = await browser.get(f"/c/{which}/hitters")
         found = (await browser.get(f"/c/{which}/data/hitters.json")).json()
-        again = await browser.post(f"/c/{which}/search/start")
+        assert "--start" not in page.text and "start=" not in page.text.partition("<pre")[2]
+        again = await browser.post(f"/c/{which}/search/start", {"start": "last"})
         assert again.status_code == 303
         await until_done(browser, which)
-        assert (await browser.get(f"/c/{which}/data/hitters.json")).json()["dictionary"] is None
+        later = (await browser.get(f"/c/{which}/data/hitters.json")).json()
+        assert (later["dictionary"], later["began_with"]) == (None, len(found["items"]))
+        text = (await browser.get(f"/c/{which}/hitters")).text
+        assert "--start last" in text and "start=&#39;last&#39;" in text
+        assert 'value="last" checked' in text and 'value="last" checked' not in page.text
     with world.server.analyst() as analyst:
         words = {item: 2.5, f"not{item}": 1.0}
         assert found == json.loads(dump(to_json(analyst.heavy_hitters(collection, limit=1000, dictionary=words))))
@@ -261,9 +267,11 @@ async def test_a_dictionary_that_makes_no_sense_is_one_page(world):
             ("tree-sketch", "a\tmany", 400, "line 1 of the dictionary"),
             ("tree-sketch", "a\t-1", 400, "line 1 of the dictionary"),
             ("prefix-tree", "a", 400, "without a dictionary"),
+            ("prefix-tree", None, 400, "begins with no list"),
             ("tree-sketch", "x" * (1 << 20), 413, "larger than 1 MB"),
         ):
-            page = await browser.post(f"/c/{world.which(name)}/search/start", {"items": items})
+            sent = {"start": "last"} if items is None else {"items": items}
+            page = await browser.post(f"/c/{world.which(name)}/search/start", sent)
             assert (page.status_code, words in page.text) == (status, True), page.text
             assert "Traceback" not in page.text
         assert (await browser.post(f"/c/{which}/search/start", {"items": "\x00" * 9})).status_code == 303
@@ -299,7 +307,8 @@ async def check_page(browser, which, view, found, options):
             assert any(shown in cells and f"{round(row['users']):,}" in cells for cells in parsed.rows), row
     elif view != "every":
         for row in rows[:50]:
-            shown = SHOWN.get(view, "{:,.0f}").format(row["estimate"])
+            unseen = view in ("gaps", "rules") and row["standard_error"] is None
+            shown = "not seen" if unseen else SHOWN.get(view, "{:,.0f}").format(row["estimate"])
             assert any(shown in cells for cells in parsed.rows), (view, row)
     if found.get("everything_else"):
         assert f"{round(found['everything_else']['estimate']):,}" in parsed.rows[-1]
@@ -456,6 +465,7 @@ async def test_hostile_items_are_text_everywhere(world):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.thinned(8)
 async def test_a_view_that_the_mechanism_lacks_says_which_it_has(world, name):
     async with browsing(world) as browser:
         with world.server.analyst() as analyst:
@@ -521,7 +531,7 @@ async def test_an_empty_and_a_deleted_collection(world):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(3)
 async def test_planning_needs_no_script(world, kind):
     async with browsing(world) as browser:
         page = await browser.get(f"/plan?kind={kind}&users=250,000&epsilon=1.5")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.analyst import average_with_volunteers, with_volunteers
+from ldp_server.analyst import average_with_volunteers, release_conditions, release_ranges, with_volunteers
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.cli.main import run
 from ldp_server.cli.pages_beside import _options
@@ -95,6 +95,33 @@ async def test_a_table_of_fields_and_an_average(world, site, curator, tmp_path):
     assert told == json.loads(dump(to_json(merged)))
     assert f"{merged.average.estimate:,.6g}" in average.text
     assert "holders" in average.text and "average_with_volunteers(analyst.average" in average.text
+
+
+async def test_conditions_and_ranges(world, site, curator, tmp_path):
+    """The reports are asked what the release has answered; the page, its file and Python say the same."""
+    put(tmp_path, curator, "conditions", "ranges")
+    table, number = world.which("sampled-table"), world.which("hierarchy")
+    async with browsing(world, "ask", site) as browser:
+        said = await browser.get(f"/c/{table}/volunteers?confidence=0.99")
+        told = (await browser.get(f"/c/{table}/data/volunteers.json?confidence=0.99")).json()
+        ranges = await browser.get(f"/c/{number}/volunteers")
+        csv = (await browser.get(f"/c/{number}/data/volunteers.csv")).text
+    assert said.status_code == ranges.status_code == 200
+    with world.server.analyst() as analyst:
+        info = analyst.show(table).info
+        files = curator.signed["conditions"], site.curated.key
+        conditions = release_conditions(*files, info)
+        merged = with_volunteers(analyst.conditions(table, conditions, confidence=0.99), *files)
+        between = release_ranges(curator.signed["ranges"], site.curated.key, analyst.show(number).info)
+        found = analyst.ranges(number, between)
+    assert told == json.loads(dump(to_json(merged)))
+    rows = Page(said.text).rows
+    assert [row[0] for row in rows[:3]] == ["item", "a: yes; b: red", "b: none"] or rows[0][0] == "a: yes; b: red"
+    assert sum(row[0] == "b: none" for row in rows) == 3  # both together, the reports, the release
+    assert f"ldp-server estimate {table} --volunteers release.json" in said.text
+    assert "release_conditions(" in said.text and "confidence=0.99" in said.text
+    assert csv.count("\n") == len(between) + 1 == len(found.ranges) + 1
+    assert f"ldp-server ranges {number} --volunteers" in ranges.text and "release_ranges(" in ranges.text
 
 
 async def test_the_tab_is_there_where_there_is_a_release(world, site, curator, tmp_path):

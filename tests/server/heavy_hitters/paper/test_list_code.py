@@ -122,7 +122,7 @@ def radius_recall(degree, mode, runs=40):
 
 @pytest.mark.parametrize("mode", ["missing", "poisoned", "lookalike", "chimera"])
 @pytest.mark.parametrize("degree", [3, 4])
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(3)
 def test_an_expander_is_perfect_to_the_reed_solomon_radius(degree, mode):
     assert radius_recall(degree, mode) == 1.0
 

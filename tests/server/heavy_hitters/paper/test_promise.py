@@ -49,6 +49,7 @@ def kept(plan, epsilon, multiple, seeds, domain=DOMAIN):
 
 
 @pytest.mark.parametrize(("epsilon", "users"), [pytest.param("1", 200_000, marks=pytest.mark.slow), ("2", 80_000)])
+@pytest.mark.thinned(1)
 def test_popular_items_are_listed_with_honest_numbers(request, epsilon, users):
     long = request.config.getoption("--slow")
     domain = DOMAIN if long else SMALL
@@ -70,6 +71,7 @@ def test_popular_items_are_listed_with_honest_numbers(request, epsilon, users):
 @pytest.mark.parametrize(
     ("domain", "runs", "least", "fewer"), [(SMALL, 1, 1, 1), pytest.param(DOMAIN, 12, 10, 4, marks=pytest.mark.slow)]
 )
+@pytest.mark.thinned(1)
 def test_the_promise_is_kept_for_all_items_at_once(domain, runs, least, fewer):
     """At 1.05 Delta all of as many items as fit are listed in 95% of the runs: of 12 no fewer than 10 (2% by chance).
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ldp_server.heavy_hitters.search.joins import Sorted, best_cells, falling, first_rows, floats_of, join, units
+from ldp_server.heavy_hitters.search import joins
+from ldp_server.heavy_hitters.search.joins import (
+    Sorted,
+    best_cells,
+    falling,
+    first_rows,
+    floats_of,
+    join,
+    keys_of,
+    pairs,
+    units,
+)
 
 
 def slow_join(scores, blocks, cell_scores, cell_blocks):
@@ -105,3 +116,97 @@ def test_best_cells_are_bounded(values):
     assert 2500 <= len(chosen) <= 20_000
     if values != "zeros":
         assert set(np.argsort(-scores, kind="stable")[:400]) <= set(chosen)
+
+
+def halved_on_the_sample(scores, blocks, cells, width):
+    """The join's threshold by counting every pair of its sample at each of 14 steps."""
+    count = len(scores)
+    low, high = int(scores.min()) + cells.least - 65536, int(scores.max()) + cells.best + 65536
+    weights = np.ones(count)
+    if count > 2500:
+        step = (count - 1000) / 1500
+        some = np.append(np.arange(1000), 1000 + (np.arange(1500) * step).astype(np.int64))
+        scores, blocks, weights = scores[some], blocks[some], np.where(some < 1000, 1.0, step)
+
+    def weight(tau):
+        return float(cells.partners(cells.starts(blocks), blocks, scores, tau) @ weights)
+
+    if weight(low) <= width:
+        return low
+    for _ in range(14):
+        middle = (low + high) // 2
+        low, high = (middle, high) if weight(middle) > width else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("listed", [40_000, 10])
+@pytest.mark.parametrize("width", [50, 3000, 40_000])
+@pytest.mark.parametrize("paths", [40, 2400, 9000])
+def test_the_threshold_is_that_of_counting_at_each_step(paths, width, listed, monkeypatch):
+    """Whether the pairs of the sample are listed or counted; a few cells far above the rest."""
+    monkeypatch.setattr(joins, "_LISTED", listed)
+    rng = np.random.default_rng(paths + width)
+    scores = units(np.sort(2 * rng.normal(size=paths))[::-1])
+    blocks, cell_blocks = rng.integers(0, 8, paths), rng.integers(0, 8, 3000)
+    cell_scores = rng.normal(size=3000)
+    cell_scores[:3] += 60
+    cells = Sorted(cell_blocks, units(cell_scores))
+    assert joins._threshold(scores, blocks, cells, width) == halved_on_the_sample(scores, blocks, cells, width)
+
+
+def test_the_threshold_among_equal_scores():
+    """An eighth of the sample cannot tell where the pairs lie: all or none of them do."""
+    for paths, width in ((5000, 100), (200, 10**9)):
+        scores, blocks = np.zeros(paths, np.int64), np.arange(paths) % 4
+        cells = Sorted(np.arange(400) % 4, np.zeros(400, np.int64))
+        assert joins._threshold(scores, blocks, cells, width) == halved_on_the_sample(scores, blocks, cells, width)
+
+
+def test_pairs_in_their_order_are_the_join():
+    rng = np.random.default_rng(12)
+    scores = np.sort(rng.integers(-90, 90, 9000))[::-1] << 11
+    blocks = rng.integers(0, 16, 9000)
+    cells = Sorted(rng.integers(0, 16, 500), rng.integers(-90, 90, 500) << 11)
+    found, whole = pairs(scores, blocks, cells, 20_000), join(scores, blocks, cells, 20_000)
+    order = falling(found[2])
+    assert all((one[order] == other).all() for one, other in zip(found, whole, strict=True))
+    assert not (np.diff(found[2]) <= 0).all()
+
+
+@pytest.mark.parametrize("top", [7, 5000])
+def test_a_block_begins_where_its_first_cell_is(top):
+    """By a table for few blocks, by a search for many; also blocks that no cell has."""
+    rng = np.random.default_rng(top)
+    blocks = np.append(rng.choice(top, 200), top)
+    cells = Sorted(blocks, units(rng.normal(size=201)))
+    wanted = np.arange(top + 2)
+    assert (cells.starts(wanted) == np.searchsorted(np.sort(blocks), wanted)).all()
+
+
+def test_partners_are_counted_at_both_ends_of_the_scores():
+    cells = Sorted(np.array([0, 0, 0, 1]), units(np.array([-3.0, 0.0, 5.0, 1.0])))
+    blocks, none = np.array([0, 1, 2]), np.zeros(3, np.int64)
+    for least, expected in ((-1e4, [3, 1, 0]), (0.0, [2, 1, 0]), (5.0, [1, 0, 0]), (5.1, [0, 0, 0]), (1e4, [0, 0, 0])):
+        assert cells.partners(cells.starts(blocks), blocks, none, round(least * 65536)).tolist() == expected
+
+
+def test_equal_rows_have_equal_keys_and_others_do_not():
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, 1 << 16, (20_000, 4))
+    rows[7] = rows[11]
+    keys = keys_of(rows)
+    assert keys[7] == keys[11]
+    assert len(np.unique(keys)) == len(np.unique(rows, axis=0)) == 19_999
+    assert keys_of(rows[:0]).shape == (0,)
+    assert keys_of(np.array([[1, 2], [2, 1]])).tolist() != keys_of(np.array([[2, 1], [1, 2]])).tolist()
+
+
+def test_nobody_knows_which_rows_have_equal_hashes():
+    """With a key that is known, rows of equal hash can be computed."""
+    rows = np.random.default_rng(5).integers(0, 1 << 16, (50_000, 5))
+    assert len(set(joins.keys_of(rows).tolist())) == len({tuple(row) for row in rows.tolist()})
+    assert np.array_equal(joins.keys_of(rows[:9]), joins.keys_of(rows)[:9])  # the same key all the time
+    before = joins.keys_of(rows[:9])
+    joins._factors.cache_clear()  # as in another process
+    assert not np.isin(joins.keys_of(rows[:9]), before).any()
+    assert joins.first_rows(rows[[3, 1, 3, 2, 1]]).tolist() == [0, 1, 3]

@@ -42,7 +42,7 @@ def key(item):
 
 
 @pytest.mark.parametrize("boosted", [(0,), (3,), (1, 4), (0, 1, 2, 3)])
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(2)
 def test_who_lends_an_item_too_much_does_not_hide_it(boosted):
     """Excess in some teams (liars, or another item in the same cell): the rest is evidence enough."""
     for seed in range(4):
@@ -65,7 +65,7 @@ def test_an_excess_is_no_evidence():
 
 
 @pytest.mark.parametrize("silent", range(TEAMS))
-@pytest.mark.thinned(1)
+@pytest.mark.thinned(2)
 def test_what_one_team_knows_nothing_of_is_taken_for_a_mixture(silent):
     for seed in range(4):
         rng, arrays = scores(seed)

@@ -1,0 +1,1 @@
+"""The command that lists popular items."""
