@@ -9,13 +9,14 @@ On a shared machine a speed alone says little. Its ratio to a yardstick of the s
 from __future__ import annotations
 
 import operator
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-__all__ = ["Options", "Row", "Yardstick", "cpu_seconds", "row"]
+__all__ = ["Options", "Row", "Yardstick", "cpu_seconds", "row", "tell"]
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {"<=": operator.le, ">=": operator.ge}
 
@@ -76,3 +77,9 @@ def cpu_seconds(work: Callable[[], object], repeats: int = 5) -> float:
         work()
         taken.append(time.thread_time() - start)
     return median(taken)
+
+
+def tell(text: str) -> None:
+    """Say on a terminal what is measured now: some rows take a minute."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)

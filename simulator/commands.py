@@ -17,6 +17,8 @@ COMMANDS = {
     "longitudinal": "A year of daily reports: what is learned, and how much privacy is spent.",
     "plan": "The mechanisms that fit: errors, costs, and users needed.",
     "poison": "How far malicious users can move an estimate.",
+    "price": "The price of the local model, for every kind of release.",
+    "queries": "How many hold any, or all, of some fields: rounds of asking beside tables.",
     "records": "Tables of several fields, also of a file of your own: errors before you ask.",
     "reproduce": "Measure what the papers claim (needs a checkout of the source).",
     "sets": "Users who hold several items: errors, and how many items to report.",
@@ -27,6 +29,8 @@ _CHECKOUT = "simulator.reproductions"
 """A package that is not installed."""
 _ELSEWHERE = {
     "hybrid": "simulator.hybrid.command",
+    "price": "simulator.price.command",
+    "queries": "simulator.experiments.queries.command",
     "records": "simulator.experiments.records.command",
     "reproduce": f"{_CHECKOUT}.command",
     "sets": "simulator.experiments.sets.command",

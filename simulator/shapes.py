@@ -16,12 +16,17 @@ __all__ = [
     "LongitudinalRow",
     "PlanRow",
     "PoisonRow",
+    "QueriesRun",
+    "QueryLimits",
+    "QueryMethod",
     "RecordsRun",
     "SetChoice",
     "SetItem",
     "SetsRun",
     "TableError",
     "WireRun",
+    "WorthPoint",
+    "WorthRow",
 ]
 
 
@@ -40,6 +45,8 @@ class TableError(TypedDict):
     covered: float
     """The part of the 95% intervals that contain the truth."""
     half_interval: float
+    moved: float
+    """By how many users one malicious user moves the estimate of the attacked record's cell; 0 if there are none."""
 
 
 class RecordsRun(TypedDict):
@@ -58,7 +65,59 @@ class RecordsRun(TypedDict):
     error: float
     possible_error: float
     covered: float
+    malicious: int
+    """Users who lie, besides those whose errors are told."""
     tables: list[TableError]
+
+
+class QueryMethod(TypedDict):
+    """A way to answer all sets, of `ldp-simulate queries`; errors are shares of the users."""
+
+    method: str
+    queries: int
+    """How many were asked."""
+    users_each: int
+    """Users of one query."""
+    rounds: int
+    """How often the app has to be told what to ask."""
+    error: float | None
+    """Mean of the absolute errors over all sets; None: the users were used up."""
+    largest_error: float | None
+
+
+class QueryLimits(TypedDict):
+    """What is proved, whoever the users are."""
+
+    tolerance: float
+    """Of each set asked: up to this, all answers are right at once with 95%."""
+    wanted_tolerance: float
+    users_for_wanted: int
+    """Users that prove `wanted_tolerance` for each set asked."""
+    decomposition_error: float
+    decomposition_missed: float
+    """On all but this part of the sets, the decomposition's error is proved to be `decomposition_error`..."""
+    decomposition_cut: float
+    """...at this cut..."""
+    decomposition_log10_parts: float
+    """...where this is the logarithm to base 10 of its bound on the number of parts."""
+    threshold_step: float
+    """Thresholds answer in steps of this; what they miss beyond that is not bounded."""
+
+
+class QueriesRun(TypedDict):
+    """`ldp-simulate queries`."""
+
+    users: int
+    epsilon: str
+    fields: int
+    width: int
+    kind: str
+    """"any": disjunctions; "all": conjunctions."""
+    sets: int
+    cut: float
+    levels: int
+    methods: list[QueryMethod]
+    limits: QueryLimits
 
 
 class SetItem(TypedDict):
@@ -269,6 +328,8 @@ class GoalRow(TypedDict):
     users_for_half: int | None
     days: float | None
     promise: list[str]
+    volunteers: NotRequired[list[dict[str, Any]]]
+    """With --volunteers: what is known with each share of them, as in ldp_server/planning/volunteers.py."""
     runs: NotRequired[int]
     printed_error: NotRequired[float]
     measured_error: NotRequired[float]
@@ -330,3 +391,38 @@ class LocalPriceRow(TypedDict):
     """The error of a release about everybody."""
     price: float | None
     """The one over the other."""
+
+
+class WorthRow(TypedDict):
+    """`ldp-simulate price`: a kind of release beside the reports that answer the same question."""
+
+    kind: str
+    asked: str
+    """The question, and what an error is."""
+    reported: str
+    """How reports answer it."""
+    paid: str
+    """The price of the release."""
+    users: int
+    """How many people are compared: those that are asked for, or fewer where so many reports make no error."""
+    reports: float | None
+    """The error of their reports; null if they are too few."""
+    release: float | None
+    """The error of a release about them; null if they are too few."""
+    price: float | None
+    """The one over the other."""
+    volunteers: float | None
+    """The fewest volunteers whose release errs as little as the reports; null if more than the users."""
+    worth: float | None
+    """How many reports a volunteer replaces: the users over the volunteers."""
+    remark: str
+
+
+class WorthPoint(TypedDict):
+    """`ldp-simulate price`: an error, behind the rows of the kinds."""
+
+    kind: str
+    source: str
+    """reports, or release."""
+    people: int
+    error: float

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import channels
 from benchmarks.records.averages import averages
 from benchmarks.records.flights import flights
+from benchmarks.records.learning import labels
 from benchmarks.records.maps import maps
 from benchmarks.records.sets import sets
-from benchmarks.row import Options, Row, cpu_seconds, row
+from benchmarks.row import Options, Row, cpu_seconds, row, tell
 from ldp_client.collection import Collection
 from ldp_client.mechanisms.randomized_response import Response
 from ldp_client.protocol.domain import Field, Integers, Record, YesNo
@@ -171,6 +174,8 @@ def _projection() -> Iterator[Row]:
     for trial in range(1000):
         values = _crowd(record.sizes, 2000, 10 + trial)
         before, after = _errors(record, _counted(record, design, "1", values, trial), values)
+        if trial % 100 == 99:
+            tell(f"records: {trial + 1} of 1000 projections")
         worse += after > before * (1 + 1e-9)
         ratio += after / before / 1000
     yield row("all tables made possible together: worse than raw, of 1,000 trials", worse, "trials", "<= 0")
@@ -187,9 +192,31 @@ def _intervals() -> Iterator[Row]:
     yield row(f"intervals of a table of {view.listed} cells", 1000 * taken, "ms")
 
 
+def _randomized_labels() -> Iterator[Row]:
+    """Labels at epsilon 1; the benchmark `learning` has other epsilons, rules and audits."""
+    yield from labels(2, ("1",))
+
+
+_PARTS = {
+    "16 binary fields": _binary,
+    "8 mixed fields": _mixed,
+    "a thousand projections": _projection,
+    "intervals": _intervals,
+    "averages by group": averages,
+    "areas of a map": maps,
+    "sets": sets,
+    "randomized labels": _randomized_labels,
+}
+
+
 def run(options: Options) -> Iterator[Row]:
-    """Errors of tables; five minutes. With --peers also those of a real data set, which is fetched from the network."""
-    for part in (_binary, _mixed, _projection, _intervals, averages, maps, sets):
+    """Everything about records; five minutes. With --peers also a real data set, which is fetched from the network."""
+    for name, part in _PARTS.items():
+        tell(f"records: {name}")
         yield from part()
+    tell("records: compiled channels")
+    for one in channels.run(options):
+        yield replace(one, name=f"compiled channel: {one.name}")
     if options.peers:
+        tell("records: flights, beside multi-freq-ldpy")
         yield from flights(peers=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from ldp_server.learning.rules import RuleKind, rules_answer
 from ldp_server.oracles import Oracle, oracle_for
 from simulator import crowd
 
-__all__ = ["run"]
+__all__ = ["labels", "run"]
 
 _FEATURES, _ROWS, _TEST = 20, 100_000, 100_000
 
@@ -42,16 +42,16 @@ def _counted(collection: Collection, indexes: npt.NDArray[np.integer], seed: int
 def run(options: Options) -> Iterator[Row]:
     """Measure them; `--full` takes five data sets instead of two."""
     sets = 5 if options.full else 2
-    yield from _labels(sets)
+    yield from labels(sets)
     yield from _rules(10 * sets)
     yield from _audit()
 
 
-def _labels(sets: int) -> Iterator[Row]:
+def labels(sets: int, epsilons: Sequence[str] = ("0.5", "1", "2")) -> Iterator[Row]:
     """Logistic regression on made-up rows: accuracy on rows that it has not seen, with true and randomized labels."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra
 
-    for epsilon in ("0.5", "1", "2"):
+    for epsilon in epsilons:
         collection = _asked(Categories(("yes",)), epsilon)
         lost, held, widths = [], 0, []
         for seed in range(sets):
@@ -59,14 +59,14 @@ def _labels(sets: int) -> Iterator[Row]:
             x = rng.normal(size=(_ROWS + _TEST, _FEATURES))
             weights = rng.normal(size=_FEATURES) / 2
             y = (rng.random(len(x)) < 1 / (1 + np.exp(-x @ weights))).astype(np.intp)
-            labels = RandomizedLabels.of(collection, _reports(collection, y, seed), "no")
+            told_labels = RandomizedLabels.of(collection, _reports(collection, y, seed), "no")
             names = np.array(["no", "yes"])[y]
             plain = LogisticRegression().fit(x[:_ROWS], names[:_ROWS])
-            private = fit(LogisticRegression(), x[:_ROWS], labels.part(slice(0, _ROWS)))
+            private = fit(LogisticRegression(), x[:_ROWS], told_labels.part(slice(0, _ROWS)))
             told = private.predict(x[_ROWS:])
             score = float(np.mean(told == names[_ROWS:]))
             lost.append(float(np.mean(plain.predict(x[_ROWS:]) == names[_ROWS:])) - score)
-            found = accuracy(told, labels.part(slice(_ROWS, None)))
+            found = accuracy(told, told_labels.part(slice(_ROWS, None)))
             held += found.low <= score <= found.high
             widths.append((found.high - found.low) / 2)
         name = f"labels, epsilon {epsilon}, 20 features, {_ROWS:,} rows"

@@ -31,7 +31,9 @@ __all__ = [
     "MAX_RUNS",
     "MAX_USERS",
     "MECHANISMS",
+    "USERS_OF_DATA",
     "SimulationOptions",
+    "data_option",
     "output_options",
     "parameters_of",
     "simulation_options",
@@ -40,6 +42,9 @@ __all__ = [
 MECHANISMS = ("auto", "randomized-response", "subset-selection", "linear-hash", "hashtogram")
 MAX_USERS = 1_000_000_000
 MAX_RUNS = 10_000
+
+USERS_OF_DATA = {"default": None, "help": "Number of users. [default: 100,000, or one for each line of --data]"}
+"""The option --users of a command that may read them from a file."""
 
 Command = Callable[..., Any]
 
@@ -193,3 +198,8 @@ def _report_folder(context: click.Context, option: click.Parameter, value: Path 
     if value is not None:
         check_folder(value)
     return value
+
+
+def data_option(text: str) -> Callable[[Command], Command]:
+    """Add --data to a command: a file of users of one's own."""
+    return click.option("--data", type=click.Path(path_type=Path, dir_okay=False), help=text)

@@ -64,7 +64,8 @@ def command(
     """Show every mechanism that fits: its error, the smallest share that it can show, users needed, bytes, time.
 
     With --kind: plan one question of that kind, and work out the error, or with --within what is not given of --users
-    and --epsilon. --verify then runs the plan, with users as assumed or as in --data.
+    and --epsilon. --verify then runs the plan, with users as assumed or as in --data. --volunteers also says what is
+    known if a share of the users gives raw answers to a curator; --verify runs the reports of everybody all the same.
     """
     if goal is not None:
         if item_bytes is not None or beta is not None or frequency is not None:
@@ -86,8 +87,9 @@ def command(
 
 
 def _goal(options: SimulationOptions, output: OutputOptions, goal: GoalOptions, *, verify: bool) -> int:
+    wish = goal.wish
     found = solve(goal.goal(options))
-    row, kept = goals.row(found), True
+    row, kept = goals.row(found, wish), True
     if verify:
         periods = 1 + found.goal.change
         with progress_bar("users", found.users * options.runs * periods) as advance:
@@ -99,6 +101,8 @@ def _goal(options: SimulationOptions, output: OutputOptions, goal: GoalOptions, 
 def _show_goal(row: GoalRow) -> None:
     for sentence in row["promise"]:
         click.echo(sentence)
+    if "volunteers" in row:
+        print_table("With volunteers", row["volunteers"])
     if "runs" not in row:
         return
     columns = ["mechanism", "standard_error", "printed_error", "measured_error", "coverage"]
@@ -111,8 +115,11 @@ def _held(kept: bool) -> str:
 
 
 def _goal_page(row: GoalRow) -> Report:
-    rows = [{name: value for name, value in row.items() if name != "promise"}]
-    return Report("A plan", " ".join(row["promise"]), asked_command(), [Section("Plan", "", None, Table("plan", rows))])
+    rows = [{name: value for name, value in row.items() if name not in ("promise", "volunteers")}]
+    sections = [Section("Plan", "", None, Table("plan", rows))]
+    if "volunteers" in row:
+        sections.append(Section("With volunteers", "", None, Table("volunteers", row["volunteers"])))
+    return Report("A plan", " ".join(row["promise"]), asked_command(), sections)
 
 
 def _verify(

@@ -83,17 +83,17 @@ class BelowNumbers(MedianNumber):
 
     repeats = 3
     text = "the share of numbers below each of 15 cuts, from 0 to 1,023"
-    _CUTS = tuple(range(64, 1024, 64))
+    CUTS = tuple(range(64, 1024, 64))
 
     def truth(self, people: People) -> Floats:
-        return np.searchsorted(np.sort(people - 1), self._CUTS, "left") / len(people)
+        return np.searchsorted(np.sort(people - 1), self.CUTS, "left") / len(people)
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
-        made = LaplaceThresholds(self._CUTS, epsilon)
+        made = LaplaceThresholds(self.CUTS, epsilon)
         return released_content(made, made.run([*(people - 1).tolist()], draws), len(people))
 
     def of_reports(self, told: tuple[Collection, Oracle]) -> Floats:
-        found = numbers.ranges_answer(told[0], told[1], [(0, cut - 1) for cut in self._CUTS])
+        found = numbers.ranges_answer(told[0], told[1], [(0, cut - 1) for cut in self.CUTS])
         return np.array([row.estimate for row in found.ranges]) / found.reports
 
     def of_release(self, content: dict[str, Any]) -> Floats:

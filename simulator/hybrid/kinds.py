@@ -46,6 +46,7 @@ __all__ = [
     "MedianNumber",
     "PairTables",
     "People",
+    "counted_reports",
     "released_content",
 ]
 
@@ -95,9 +96,10 @@ class HybridKind(ABC):
         return float(np.sqrt(np.mean((found - truth) ** 2)))
 
 
-def _counted(
+def counted_reports(
     domain: Domain, mechanism: str, epsilon: str, parameters: Any, people: People, seed: int
 ) -> tuple[Collection, Oracle]:
+    """Return a collection and its oracle, which has counted a report of each of these indexes."""
     asked = Collection.create("hybrid", domain, mechanism, epsilon, parameters=parameters, opens=0, closes=1)
     oracle, randomizer = oracle_for(asked), asked.randomizer
     for reports in crowd.simulate(randomizer, people.astype(np.uint64), seed):
@@ -132,7 +134,7 @@ class ListedItems(HybridKind):
 
     def reported(self, people: People, seed: int) -> estimates.Estimates:
         chosen = choose(len(people), 65, self.epsilon)
-        asked = _counted(Categories(self.ITEMS), chosen.mechanism, self.epsilon, chosen.parameters, people, seed)
+        asked = counted_reports(Categories(self.ITEMS), chosen.mechanism, self.epsilon, chosen.parameters, people, seed)
         return estimates.given_items(asked[0], asked[1], self.ITEMS)
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
@@ -154,11 +156,11 @@ class PairTables(HybridKind):
     """All pairs of eight yes/no fields."""
 
     text = "every cell of all pairs of 8 yes/no fields"
-    _RECORD = Record(tuple(Field(f"f{k}", YesNo(none_is_no=True)) for k in range(8)))
+    RECORD = Record(tuple(Field(f"f{k}", YesNo(none_is_no=True)) for k in range(8)))
 
     def __init__(self, users: int, epsilon: str) -> None:
         super().__init__(users, epsilon)
-        self._work = Workload(self._RECORD, pairs(self._RECORD))
+        self._work = Workload(self.RECORD, pairs(self.RECORD))
 
     def people(self, rng: np.random.Generator) -> People:
         """Three kinds of people, each with its own frequency of each field."""
@@ -173,8 +175,8 @@ class PairTables(HybridKind):
         return np.asarray(np.concatenate(cells) / len(people), np.float64)
 
     def reported(self, people: People, seed: int) -> list[estimates.Estimates]:
-        design = design_tables(self._RECORD, self.epsilon, "pairs")[0]
-        asked, oracle = _counted(self._RECORD, "sampled-table", self.epsilon, design.parameters, people, seed)
+        design = design_tables(self.RECORD, self.epsilon, "pairs")[0]
+        asked, oracle = counted_reports(self.RECORD, "sampled-table", self.epsilon, design.parameters, people, seed)
         found = []
         for names in self._work.tables:
             table = RecordTable(asked, names)
@@ -210,7 +212,7 @@ class MeanNumber(HybridKind):
 
     def reported(self, people: People, seed: int) -> numbers.AverageAnswer:
         parameters = bounded_number.design(self.epsilon)
-        asked, oracle = _counted(Integers(*self._ENDS), "bounded-number", self.epsilon, parameters, people, seed)
+        asked, oracle = counted_reports(Integers(0, 101), "bounded-number", self.epsilon, parameters, people, seed)
         return numbers.average_answer(asked, oracle)
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
@@ -242,9 +244,9 @@ class MedianNumber(HybridKind):
         return np.sort(people)
 
     def reported(self, people: People, seed: int) -> tuple[Collection, Oracle]:
-        domain = Integers(*self._ENDS)
+        domain = Integers(0, 1024)
         parameters = hierarchy.design(self.epsilon, domain.size - 1)
-        return _counted(domain, "hierarchy", self.epsilon, parameters, people, seed)
+        return counted_reports(domain, "hierarchy", self.epsilon, parameters, people, seed)
 
     def released(self, people: People, epsilon: Fraction, draws: Draws) -> dict[str, Any]:
         made = ExponentialQuantile(Fraction(1, 2), 10, epsilon)

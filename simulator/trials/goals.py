@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_server.planning import Goal, Plan, QuestionKind
 from ldp_server.planning.promise import plan_in_words
+from ldp_server.planning.volunteers import VolunteersWish, outlook_of_plan, volunteer_shares, volunteers_in_words
 from simulator.population.naming import parse_domain
 from simulator.shapes import GoalRow
 from simulator.trials.samples import read_sample
@@ -41,8 +42,19 @@ class GoalOptions:
     integers: str | None
     data: Path | None
     column: str | None
+    volunteers: str | None
+    volunteer_epsilon: str | None
     said: frozenset[str]
     """Which of "users" and "epsilon" were given."""
+
+    @property
+    def wish(self) -> VolunteersWish | None:
+        """Which shares of volunteers the promise is to speak of."""
+        if self.volunteers is None:
+            if self.volunteer_epsilon is not None:
+                raise InvalidSpec("--volunteer-epsilon goes with --volunteers: which share of the users volunteers?")
+            return None
+        return VolunteersWish(volunteer_shares(self.volunteers), self.volunteer_epsilon)
 
     def goal(self, options: Any) -> Goal:
         """Return the goal: with --within, what was not given of users and epsilon is left open."""
@@ -106,6 +118,14 @@ _OPTIONS = (
     click.option("--integers", metavar="FIRST:LAST", help="With --kind: the domain of numbers."),
     click.option("--data", type=click.Path(path_type=Path, dir_okay=False), help="With --kind: your own CSV file."),
     click.option("--column", metavar="NAME", help="The column of --data with what people hold."),
+    click.option(
+        "--volunteers",
+        metavar="SHARES",
+        help="With --kind frequencies, average: also with so many volunteers to a curator (0.01,0.05).",
+    ),
+    click.option(
+        "--volunteer-epsilon", metavar="EPSILON", help="The price of the curator's release. [default: as of a report]"
+    ),
 )
 
 
@@ -119,7 +139,7 @@ def goal_options(command: Callable[..., Any]) -> Callable[..., Any]:
         said = {name for name in ("users", "epsilon") if _was_said(context, name)}
         if taken["kind"] is None:
             if any(value not in (None, False) for value in taken.values()):
-                raise InvalidSpec("--within, --share, --change, --data and the like go with --kind")
+                raise InvalidSpec("--within, --share, --change, --data, --volunteers and the like go with --kind")
             return command(goal=None, **given)
         taken["kind"] = QuestionKind(taken["kind"])
         return command(goal=GoalOptions(**taken, said=frozenset(said)), **given)
@@ -133,8 +153,17 @@ def _was_said(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
-def row(plan: Plan) -> GoalRow:
-    """Return a plan as its line."""
+def row(plan: Plan, wish: VolunteersWish | None = None) -> GoalRow:
+    """Return a plan as its line, with what volunteers would be worth if that was asked."""
+    found = _plain(plan)
+    if wish is not None:
+        both = outlook_of_plan(plan, wish.shares, wish.epsilon or plan.epsilon)
+        found["promise"] += volunteers_in_words(both, shares=bool(plan.unit))
+        found["volunteers"] = [asdict(one) for one in both]
+    return found
+
+
+def _plain(plan: Plan) -> GoalRow:
     return {
         "kind": plan.goal.kind.value,
         "solved": plan.solved,

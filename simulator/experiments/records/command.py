@@ -8,13 +8,22 @@ from typing import Any
 import click
 
 from ldp_client.errors import InvalidSpec
-from simulator.experiments.options import SimulationOptions, output_options, simulation_options
+from ldp_server.planning.protected import EVERY_FIELD, read_field_epsilons
+from simulator.attacks.malicious import ATTACKS
+from simulator.experiments.options import (
+    USERS_OF_DATA,
+    SimulationOptions,
+    data_option,
+    output_options,
+    simulation_options,
+)
 from simulator.experiments.records.plots import draw_errors, draw_together
-from simulator.experiments.records.run import RecordsFound, run
+from simulator.experiments.records.run import Liars, RecordsFound, run
 from simulator.population.records import RecordPopulation, correlated, read_records
 from simulator.report.output import OutputOptions, asked_command
 from simulator.report.page import Report, Section, Table
 from simulator.report.terminal import print_table, progress_bar
+from simulator.shapes import RecordsRun
 
 __all__ = ["command", "page", "show"]
 
@@ -22,17 +31,8 @@ _PRINTED = 40
 
 
 @click.command("records")
-@simulation_options(
-    "users",
-    "epsilon",
-    "seed",
-    users={"default": None, "help": "Number of users. [default: 100,000, or one for each line of --data]"},
-)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A CSV file of your own: a column is a field, a line a user. With --users, users are drawn from its lines.",
-)
+@simulation_options("users", "epsilon", "seed", users=USERS_OF_DATA)
+@data_option("A CSV file of your own: a column is a field, a line a user. With --users, they are drawn from it.")
 @click.option("--columns", metavar="A,B,...", help="Only these columns of --data.")
 @click.option(
     "--most",
@@ -57,13 +57,49 @@ _PRINTED = 40
 @click.option(
     "--table", multiple=True, metavar="A,B", help="Fields to be known together; repeat it. [default: all pairs]"
 )
+@click.option(
+    "--field-epsilon",
+    multiple=True,
+    metavar='"NAME: EPSILON"',
+    help="The epsilon of this field by itself; give one for every field. --epsilon has no part then.",
+)
+@click.option(
+    "--malicious",
+    type=click.FloatRange(0, 0.5),
+    default=0.0,
+    help="So many users more, as a share, who lie about the record of each field's least frequent value.",
+)
+@click.option(
+    "--attack",
+    type=click.Choice(ATTACKS),
+    default="promote",
+    show_default=True,
+    help="What --malicious do: every answer for the record, every answer against it, or claim to hold it.",
+)
 @output_options
-def command(options: SimulationOptions, output: OutputOptions, table: tuple[str, ...], **given: Any) -> None:
+def command(
+    options: SimulationOptions,
+    output: OutputOptions,
+    table: tuple[str, ...],
+    field_epsilon: tuple[str, ...],
+    malicious: float,
+    attack: str,
+    **given: Any,
+) -> None:
     """Simulate tables of several fields: errors of every table before a question is asked."""
     population = _population(options, **given)
     workload = tuple(tuple(name.strip() for name in one.split(",")) for one in table) or "pairs"
     with progress_bar("users", population.users) as advance:
-        found = run(population, options.epsilon, workload, seed=options.seed, progress=advance)
+        each = read_field_epsilons(field_epsilon)
+        found = run(
+            population,
+            options.epsilon,
+            workload,
+            field_epsilons=each,
+            liars=Liars(malicious, attack),
+            seed=options.seed,
+            progress=advance,
+        )
     output.deliver([found.shape], lambda: show(found), lambda: page(found))
 
 
@@ -90,16 +126,28 @@ def show(found: RecordsFound) -> None:
         if form != shape["form"]
     )
     caption = (
-        f"Each device draws one of {shape['tables_drawn']} tables ({shape['form']}). A report has "
-        f"{shape['report_bits']} bits.\n"
+        f"{_asked(shape)} A report has {shape['report_bits']} bits.\n"
         f"The error of a cell, over all tables: {shape['error']:.4f} of the users raw, {shape['possible_error']:.4f} "
         f"made possible; planned {shape['planned_error']:.4f}.{others}\n"
         f"{shape['covered']:.1%} of the 95% intervals contain the truth."
     )
+    columns: tuple[str, ...] = ("table", "cells", "stated_error", "error", "possible_error", "covered")
+    if shape["malicious"]:
+        columns += ("moved",)
+        caption += (
+            f"\n{shape['malicious']:,} malicious users more, who lie about one record: `moved` is by how many users "
+            "each of them moves the estimate of its cell. They are not in the errors."
+        )
     rows = sorted(found.tables, key=lambda row: -row["error"])[:_PRINTED]
-    columns = ("table", "cells", "stated_error", "error", "possible_error", "covered")
     title = f"{shape['users']:,} users, {shape['fields']} fields, epsilon = {shape['epsilon']}"
     print_table(title, rows, columns, caption)
+
+
+def _asked(shape: RecordsRun) -> str:
+    """Say what a device does."""
+    if shape["form"] == EVERY_FIELD:
+        return "Each device answers every field, at an epsilon of its own."
+    return f"Each device draws one of {shape['tables_drawn']} tables ({shape['form']}) and answers it."
 
 
 def page(found: RecordsFound) -> Report:
@@ -112,8 +160,8 @@ def page(found: RecordsFound) -> Report:
     ]
     return Report(
         "What would be learned: tables of records",
-        f"{shape['users']:,} users, epsilon = {shape['epsilon']}. Each device draws one of {shape['tables_drawn']} "
-        f"tables ({shape['form']}) and answers it in {shape['report_bits']} bits.",
+        f"{shape['users']:,} users, epsilon = {shape['epsilon']}. {_asked(shape)} A report has {shape['report_bits']} "
+        "bits.",
         asked_command(),
         [
             Section(

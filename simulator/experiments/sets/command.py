@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from ldp_client.errors import InvalidSpec
-from simulator.experiments.options import SimulationOptions, output_options, simulation_options
+from simulator.experiments.options import (
+    USERS_OF_DATA,
+    SimulationOptions,
+    data_option,
+    output_options,
+    simulation_options,
+)
 from simulator.experiments.sets.plots import draw_items
 from simulator.experiments.sets.run import SetsFound, run
 from simulator.population.sets import SetPopulation, made_up, read_sets
@@ -22,17 +28,8 @@ _SIZES = "0:20,1:30,2:25,3:15,5:7,8:3"
 
 
 @click.command("sets")
-@simulation_options(
-    "users",
-    "epsilon",
-    "seed",
-    users={"default": None, "help": "Number of users. [default: 100,000, or one for each line of --data]"},
-)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help='A file of your own: a line a user, items with " + " between them. With --users, users are drawn from it.',
-)
+@simulation_options("users", "epsilon", "seed", users=USERS_OF_DATA)
+@data_option('A file of your own: a line a user, items with " + " between them. With --users, users are drawn from it.')
 @click.option("--items", type=click.IntRange(2, 240), default=50, show_default=True, help="Items that are listed.")
 @click.option(
     "--sizes",

@@ -105,6 +105,29 @@ def test_measured_errors_are_the_stated_ones_and_intervals_hold():
 
 
 @pytest.mark.long
+def test_each_field_at_its_own_epsilon_has_the_stated_errors(capsys):
+    measured, stated, covered = [], [], []
+    each = {"field 1": "1", "field 2": "2.5", "field 3": "1.5"}
+    for seed in range(5):
+        found = run(correlated((3, 4, 5), 6000, 0.5, seed), "9", field_epsilons=each, seed=seed)
+        assert set(found.shape) == set(RecordsRun.__annotations__)
+        assert (found.shape["epsilon"], found.shape["form"]) == ("5", "every field")
+        measured.append(found.shape["error"])
+        stated.append(math.sqrt(np.mean([row["stated_error"] ** 2 for row in found.tables])))
+        covered.append(found.shape["covered"])
+        assert found.shape["planned_error"] == pytest.approx(stated[-1], rel=0.15)
+    assert np.sqrt(np.mean(np.square(measured))) == pytest.approx(np.mean(stated), rel=0.25)
+    assert np.mean(covered) > 0.9
+    options = [part for name, text in each.items() for part in ("--field-epsilon", f"{name}: {text}")]
+    assert main(["records", "--users", "2000", "--sizes", "3,4,5", *options]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Each device answers every field, at an epsilon of its own. A report has 7 bits." in said
+    assert "epsilon = 5" in said and "Asked as one table drawn, at 1, it would be" in said
+    assert main(["records", "--users", "2000", "--sizes", "3,4,5", *options[:2]]) == 2
+    assert "'field 2' has none" in capsys.readouterr().err
+
+
+@pytest.mark.long
 def test_what_goes_together_is_found_and_drawn():
     found = run(correlated((3, 3, 3), 60_000, 0.7, 3), "3")
     pairs = np.triu_indices(3, 1)

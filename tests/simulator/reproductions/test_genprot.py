@@ -112,6 +112,7 @@ def test_public_noise_has_the_gaussian_law():
         *(pytest.param("0.2", index, marks=pytest.mark.slow) for index in (1, 40, 101)),
     ],
 )
+@pytest.mark.thinned(2)
 def test_measured_distance_against_the_bound(epsilon, index):
     measured, bound = total_variation(GenProt(Epsilon(epsilon), 102, SEED, **design(epsilon)), index)
     assert 0 < measured < bound < 0.01
