@@ -7,6 +7,7 @@ Of the old database every lock is held that a change would take, so a server tha
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,8 +42,8 @@ _COUNTED = {
     "volunteers' records": "SELECT count(*) FROM hearsay.volunteers",
     "analysts' tokens": "SELECT count(*) FROM hearsay.analyst_tokens WHERE NOT local",
 }
-_SERVERS = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'hearsay' "
+_NO_SERVERS = (
+    "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'hearsay' "
     "AND pid <> pg_backend_pid()"
 )
 _MOVING = (
@@ -51,6 +52,8 @@ _MOVING = (
 )
 _BUSY = "servers have {name} open: stop all collectors, answerers and upkeep of it, then run this again"
 _FILES = Key(0, 0, 0)
+_FREED_WITHIN = 3.0
+"""Seconds. A server's process that has lost its client takes milliseconds to end, and longer on a busy machine."""
 """The row of `moving` that names the old store."""
 
 
@@ -89,8 +92,20 @@ class SharedEnd(End):
     def _there(self, table: str) -> bool:
         return bool(self._ask("SELECT to_regclass(%s) IS NOT NULL", (f"hearsay.{table}",))[0][0])
 
+    def _soon(self, query: str, values: Sequence[object] = ()) -> bool:
+        """Whether it is so now or soon. PostgreSQL frees the locks of a connection that has ended in its own time."""
+        until = time.monotonic() + _FREED_WITHIN
+        while not self._ask(query, values)[0][0]:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def _locked(self, kind: int, number: int) -> bool:
+        return self._soon("SELECT pg_try_advisory_lock(%s, %s)", (kind, number))
+
     def _refuse_servers(self) -> None:
-        if self._ask(_SERVERS)[0][0]:
+        if not self._soon(_NO_SERVERS):
             raise InUse(_BUSY.format(name=self.name))
 
     def _refuse_a_part(self) -> None:
@@ -122,7 +137,7 @@ class SharedEnd(End):
         wanted = [(7903, 0), (7905, 0), (7907, 0)]
         wanted += [(7900, row[0]) for row in self._ask("SELECT number FROM hearsay.collections ORDER BY number")]
         for lock in wanted:
-            if not self._ask("SELECT pg_try_advisory_lock(%s, %s)", lock)[0][0]:
+            if not self._locked(*lock):
                 raise InUse(_BUSY.format(name=self.name))
 
     def moved_to(self) -> str | None:
@@ -153,7 +168,7 @@ class SharedEnd(End):
             if schema_there:
                 self._refuse_servers()
             self._be_filled(origin)
-        elif not self._ask("SELECT pg_try_advisory_lock(7906, 0)")[0][0]:
+        elif not self._locked(7906, 0):
             raise InUse(f"another `ldp-server migrate` is filling {self.name}")
         found = self._ask("SELECT kind, owner, part, digest, origin FROM hearsay.moving")
         if not any(row[4] == origin for row in found):
@@ -204,7 +219,7 @@ class SharedEnd(End):
 
     def discard(self) -> None:
         if self._there("moving"):
-            if not self._ask("SELECT pg_try_advisory_lock(7906, 0)")[0][0]:
+            if not self._locked(7906, 0):
                 raise InUse(f"another `ldp-server migrate` is filling {self.name}")
             self._change("DROP SCHEMA hearsay CASCADE")
 

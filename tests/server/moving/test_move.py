@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from ldp_client.errors import InvalidSpec, StorageError
-from ldp_server.moving import move, mover, open_end
+from ldp_server.moving import move, mover, open_end, shared
 from ldp_server.moving.embedded import EmbeddedEnd
 from ldp_server.moving.pieces import Key, Piece, digest_of
 from ldp_server.moving.shared import SharedEnd
@@ -92,7 +92,8 @@ def moved(old, new, **options):
 
 
 def refused(work, kind, match):
-    with pytest.raises(kind, match=match) as error:
+    with pytest.MonkeyPatch.context() as changing, pytest.raises(kind, match=match) as error:
+        changing.setattr(shared, "_FREED_WITHIN", 0.05)  # what holds a lock here goes on holding it
         work()
     assert "\n" not in str(error.value)
 
@@ -272,6 +273,34 @@ def test_a_store_in_use_is_not_moved(place):
     log = new.store.writer()
     refused(lambda: moved(new, place("sqlite")), InUse, "servers have postgresql://.* open: stop all collectors")
     log.close()
+
+
+def test_locks_of_connections_that_are_just_ending_are_waited_for(place, monkeypatch):
+    """A collector that was stopped, and a move that was killed, may hold theirs for a moment."""
+    old, new = place("sqlite"), place("postgres")
+    Filled(old.prepared(), batches=5)
+    with monkeypatch.context() as changing:
+        Cuts(1).at(changing, SharedEnd, "begin")
+        with pytest.raises(Cut):
+            moved(old, new)
+    asked, whole = [], SharedEnd._ask
+
+    def ending(end, query, values=()):
+        found = whole(end, query, values)
+        if "pg_try_advisory_lock" in query:
+            asked.append(query)
+            if len(asked) == 1:  # somebody else still has it
+                whole(end, "SELECT pg_advisory_unlock(%s, %s)", values)
+                return [(False,)]
+        return found
+
+    monkeypatch.setattr(SharedEnd, "_ask", ending)
+    assert moved(old, new).tally["collections"] == 7
+    assert len(asked) == 2
+    with psycopg.connect(new.text) as connection:
+        connection.execute("SELECT pg_advisory_lock(7903, 0)")
+        refused(lambda: moved(new, place("sqlite")), InUse, "servers have postgresql://.* open")
+    assert moved(new, place("sqlite")).tally["collections"] == 7
 
 
 def test_a_server_that_comes_while_the_last_step_is_taken_is_not_cut_off(place, monkeypatch):

@@ -69,6 +69,7 @@ def deliver(target, collection, key):
     return batch.payload
 
 
+@pytest.mark.long
 async def test_every_mechanism_through_a_relay(tmp_path):
     asked, clock = list(questions()), Clock()
     assert {one.randomizer.name for one in asked} == set(MECHANISMS) - set(REPRODUCTIONS)

@@ -28,6 +28,7 @@ from ldp_client.sending.transport import Accepted, Batch
 from ldp_server.answers.estimates import every_item
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.config import AdmissionConfig
+from ldp_server.oracles.base import TooFewReports
 from ldp_server.service.admission import LinkableSigner
 from ldp_server.service.admission.key_files import make_key
 from ldp_server.service.sharing import ANSWER, COLLECT
@@ -106,6 +107,9 @@ def answers_alike(collection, name, oracles, analyst):
         for periods, parts in ((None, oracles), (602, oracles[1:2])):
             expected = ask(doors.in_process, collection, added(collection, parts))
             called = ask(lambda a, c, p=periods, d=doors: d.analyst(a, c, periods=p), analyst, collection)
+            if isinstance(expected, TooFewReports):  # of one period alone, for some mechanisms
+                assert (called.reason, called.detail) == ("FAILED_PRECONDITION", str(expected)), question
+                continue
             assert {key: called[key] for key in expected} == expected, question
     for given, _, _ in over_time(collection, ANSWERS[name]):
         where = [(period, period * MONTH, (period + 1) * MONTH) for period in PERIODS]

@@ -67,6 +67,19 @@ def test_local_tokens_end_with_their_server(access, clock):
     assert access.find(first) is None
 
 
+def test_local_tokens_that_expired_are_forgotten_and_others_are_not(access, clock):
+    """When the next one is made, from the moment on at which they expire."""
+    first, other = access.create_local(50), access.create("ends-too", lifetime=50)
+    clock.now += 49
+    second = access.create_local(50)
+    assert access.find(first) is not None
+    clock.now += 1
+    access.create_local(50)
+    assert access.find(first) is None
+    assert access.verify(second).local
+    assert access.find(other).state(clock()) == "expired"
+
+
 def test_what_a_token_cannot_be(access):
     for wrong in ({"name": "two words"}, {"name": "x", "role": "all"}, {"name": "x", "lifetime": 0}):
         with pytest.raises(InvalidSpec):

@@ -1,6 +1,7 @@
 """The primary is lost: a synchronous standby takes over, and nothing that was acknowledged is missing or twice."""
 
 from contextlib import ExitStack
+from functools import partial
 
 import psycopg
 import pytest
@@ -12,7 +13,7 @@ from tests.server.postgres import private_postgres, several_hosts
 from tests.server.store.contract.batches import a_batch, add, held
 from tests.server.store.shared.processes import Process, patiently, submission
 from tests.server.store.shared.test_kills import acknowledged, wait_for_more
-from tests.server.store.shared.waiting import wait_for
+from tests.server.store.shared.waiting import until_commits_wait, wait_for
 
 COLLECTORS = 3
 ATTACHED = "SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum') HAVING count(*) > 0"
@@ -21,9 +22,15 @@ ATTACHED = "SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync'
 def standby_of(primary, stack):
     """A standby that the primary waits for from now on."""
     standby = stack.enter_context(private_postgres("shared_buffers=32MB", of=primary))
-    with psycopg.connect(primary.address(), autocommit=True) as side:
-        side.execute("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
-        side.execute("SELECT pg_reload_conf()")
+    connect = partial(psycopg.connect, primary.address(), autocommit=True)
+    with connect() as side:
+        side.execute("CREATE TABLE IF NOT EXISTS probes (one int)")
+        # Only where nobody answers can it be seen that commits wait. Another name later leaves them waiting.
+        for name in ("nobody", "*"):
+            side.execute(f"ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 ({name})'")
+            side.execute("SELECT pg_reload_conf()")
+            if name == "nobody":
+                until_commits_wait(connect, side)
         wait_for(side, ATTACHED)
     return standby
 

@@ -4,11 +4,14 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from psycopg import errors
 
 from ldp_client.errors import StorageError
 from ldp_server.store import AppendOutcome, Fold, fold_parts
 from ldp_server.store.postgres import laying
 from ldp_server.store.postgres.appending import _values, calls
+from ldp_server.store.postgres.failures import Again
+from ldp_server.store.postgres.log import WORK_TRIES
 from tests.server.store.contract.batches import a_batch, add, held
 from tests.server.store.shared.waiting import WAITS_FOR_A_LOCK, wait_for
 
@@ -183,3 +186,24 @@ def test_ids_that_a_killed_layer_left_behind_change_nothing_and_are_removed(stor
     assert aside().execute(left, (number,)).fetchone() == (0,)
     assert log.append([batch]) == [DUPLICATE]
     other.close()
+
+
+@pytest.mark.parametrize("failures", range(WORK_TRIES + 2))
+def test_a_transaction_that_somebody_else_was_first_in_is_tried_again_a_few_times(log, failures):
+    """The error of the last try is raised as it is; nothing of a try that failed is left."""
+    number, tried = add(log), []
+
+    def work(db):
+        db.execute("UPDATE hearsay.collections SET oldest = oldest + 1 WHERE number = %s", (number,))
+        tried.append(1)
+        if len(tried) <= failures:
+            raise errors.SerializationFailure("somebody was first")
+        return "done"
+
+    if failures < WORK_TRIES:
+        assert log.transaction(work) == "done"
+    else:
+        with pytest.raises(Again, match="somebody was first"):
+            log.transaction(work)
+    assert len(tried) == min(failures + 1, WORK_TRIES)
+    assert log.record(number).oldest == (failures < WORK_TRIES)

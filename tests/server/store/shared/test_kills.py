@@ -89,6 +89,7 @@ def run_and_kill(own, log, out, kills, crashes):
 @pytest.mark.parametrize(
     ("kills", "crashes"), [(3, 1), pytest.param(100, 25, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
 )
+@pytest.mark.thinned(1)
 def test_collectors_layers_and_the_server_are_killed(own, tmp_path, kills, crashes):
     out = tmp_path / "out"
     out.mkdir()
@@ -114,6 +115,7 @@ def test_collectors_layers_and_the_server_are_killed(own, tmp_path, kills, crash
 @pytest.mark.parametrize(
     ("periods", "kills"), [(6, 3), pytest.param(150, 50, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
 )
+@pytest.mark.thinned(1)
 def test_two_folders_are_killed(own, tmp_path, periods, kills):
     """Counts equal, cell by cell, in every period, although two fold the same ones and both are killed."""
     log = open_store(own.address(), tmp_path).writer()

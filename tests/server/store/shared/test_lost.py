@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from urllib.parse import quote
 
 import pytest
@@ -13,7 +14,7 @@ from ldp_server.store.engines import open_store
 from ldp_server.store.postgres.failures import Lost
 from tests.server.postgres import private_postgres
 from tests.server.store.contract.batches import a_batch, add, held
-from tests.server.store.shared.waiting import WAITS_FOR_A_STANDBY, wait_for
+from tests.server.store.shared.waiting import WAITS_FOR_A_STANDBY, until_commits_wait, wait_for
 
 STORED, DUPLICATE = AppendOutcome.STORED, AppendOutcome.DUPLICATE
 
@@ -136,14 +137,16 @@ def test_what_no_standby_has_is_not_acknowledged(lonely, tmp_path):
     """A commit that waits, is cancelled and "succeeds" is asked about again, and a duplicate waits as long."""
     import psycopg
 
+    connect = partial(psycopg.connect, lonely.address(), autocommit=True)
     log = open_store(lonely.address(), tmp_path).writer()
     number = add(log)
     known, new = a_batch(number, b"old"), a_batch(number, b"new")
     assert log.append([known]) == [STORED]
-    with psycopg.connect(lonely.address(), autocommit=True) as side, ThreadPoolExecutor(2) as pool:
+    with connect() as side, ThreadPoolExecutor(2) as pool:
+        side.execute("CREATE TABLE probes (one int)")
         side.execute("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (nobody)'")
         side.execute("SELECT pg_reload_conf()")
-        wait_for(side, "SELECT current_setting('synchronous_standby_names') <> ''")
+        until_commits_wait(connect, side)
         appended = pool.submit(log.append, [new])
         (first,) = wait_for(side, WAITS_FOR_A_STANDBY)
         side.execute("SELECT pg_cancel_backend(%s)", (first,))
