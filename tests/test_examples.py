@@ -82,6 +82,7 @@ def test_an_analysis(tmp_path: Path) -> None:
     assert "item, kind, estimate, standard_error, low, high, consistent: 11 rows" in text
 
 
+@pytest.mark.long
 def test_the_notebook_of_the_analysis(tmp_path: Path) -> None:
     """Its cells run in order, in a process of their own, against a real server."""
     done = subprocess.run(

@@ -56,7 +56,9 @@ def test_no_folder_is_crowded():
     assert not crowded
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize(
+    "package", [pytest.param(one, marks=pytest.mark.long) if one == "tests" else one for one in PACKAGES]
+)
 def test_functions_are_short_and_take_few_parameters(package):
     wrong = []
     for path in sources((package,)):

@@ -187,6 +187,7 @@ def test_the_servers_signed_list_is_believed(server, tmp_path):
         client.refresh()
 
 
+@pytest.mark.long
 def test_a_gateway_feeds_it(running):
     collection = live(domain=Categories(("a", "b", "c")), mechanism="randomized-response")
     running.enter(collection)

@@ -13,10 +13,12 @@ KUBERNETES = DEPLOY / "kubernetes"
 COMPOSE = [DEPLOY / "compose.yaml", DEPLOY / "compose.relay.yaml"]
 FILES = sorted(path for path in [*DEPLOY.rglob("*.y*ml"), DEPLOY / ".yamllint"] if "secrets" not in path.parts)
 
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # in C where libyaml is: ten times as fast
+
 
 @cache
 def documents(path: Path) -> list[dict]:
-    return [one for one in yaml.safe_load_all(path.read_text("utf-8")) if one]
+    return [one for one in yaml.load_all(path.read_text("utf-8"), _Loader) if one]
 
 
 @cache

@@ -59,6 +59,7 @@ def follow(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess([], shell.returncode, out, err)
 
 
+@pytest.mark.long
 def test_the_desktop_recipe_leads_to_a_chart(tmp_path: Path) -> None:
     text = script(blocks(RECIPE.read_text("utf-8")), free_port(), free_port())
     done = follow(text, tmp_path)

@@ -22,6 +22,15 @@ PACKAGES = {
     "mechanisms": "ldp_client/mechanisms",
     "ledger": "ldp_client/ledger",
     "store": "ldp_server/store",
+    "sending": "ldp_client/sending",
+    "trust": "ldp_client/trust",
+    "oracles": "ldp_server/oracles",
+    "answers": "ldp_server/answers",
+    "curator": "ldp_server/curator",
+    "planning": "ldp_server/planning",
+    "sealing": "ldp_server/sealing",
+    "relay": "ldp_server/relay",
+    "tables": "ldp_server/tables",
 }
 SEED = 11
 EXCEPT = "leave out the samples of these seeds, for which tests were written"
@@ -29,7 +38,9 @@ SECONDS = f"seconds of tests for a mutant, at first and for what survived: {BUDG
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Mutation testing of five packages.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutation", description="Mutation testing, one package at a time."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     reach = commands.add_parser("reach", help="run the tests once and record which lines each of them reaches")
     reach.add_argument("tests", nargs="*", help="folders or files of tests, added to what is known; all by default")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import itertools
 import os
 import resource
+import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +24,8 @@ CODES = {0: SURVIVED, 70: KILLED, 71: TIMEOUT, 72: MISSING}
 MEMORY = 8 << 30
 COLLECTION = 8.0
 """Seconds of processor time to import the tests: some mutants never end while a module is imported."""
+_ADOPT = 36
+"""PR_SET_CHILD_SUBREAPER of Linux: what loses its parent becomes a child of this process."""
 
 
 class Judge:
@@ -68,8 +74,11 @@ def quiet() -> None:
 def child(body: Callable[[int], int], wall: float) -> tuple[str, str]:
     """Run `body` in a fork, with a pipe for its note; the verdict and the note.
 
-    The child is ended after `wall` seconds of the clock, whatever it waits for.
+    The child is ended after `wall` seconds of the clock, whatever it waits for. A PostgreSQL that a test has started is
+    in a session of its own. It is ended here, and its folder is deleted: the test that failed did not come to that.
     """
+    ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
+    others = _children()
     inside, outside = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -83,11 +92,34 @@ def child(body: Callable[[int], int], wall: float) -> tuple[str, str]:
             os._exit(code)
     os.close(outside)
     code = _wait(pid, wall)
+    while left := _children() - others:
+        for orphan in left:
+            _end(orphan)
     with os.fdopen(inside, "rb") as pipe:
         note = pipe.read().decode()
     if code is None:
         return TIMEOUT, note or "the whole run"
     return CODES.get(code, KILLED), note or ("" if code == 0 else "collection")
+
+
+def _children() -> set[int]:
+    """The processes that are children of this one now."""
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            if file.read_text().rpartition(")")[2].split()[1] == str(os.getpid()):
+                found.add(int(file.parent.name))
+    return found
+
+
+def _end(pid: int) -> None:
+    words = Path("/proc", str(pid), "cmdline").read_bytes().decode().split("\0")
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    for option, value in itertools.pairwise(words):
+        folder = Path(value).parent
+        if option == "-D" and folder.name.startswith("hearsay-pg-"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait(pid: int, wall: float) -> int | None:

@@ -110,6 +110,7 @@ def verdicts(tree):
     return {name: [row[1:] for row in rows if row[0] == name] for name in {row[0] for row in rows}}
 
 
+@pytest.mark.long
 def test_verdicts(verdicts):
     """A test that looks kills; one that does not look does not; a loop without end is ended; the tree is untouched."""
     assert [row[1:] for row in verdicts["grown"]] == [["killed", "test_sums.py::test_grown"]] * 3  # -, 2, None
@@ -242,3 +243,33 @@ def test_the_interval():
     """Wilson's for 90 of 100, as tables have it."""
     assert interval(90, 100) == pytest.approx((0.8256, 0.9448), abs=1e-4)
     assert interval(0, 10)[0] == 0.0
+
+
+LEFT = """
+import subprocess, sys, time
+from pathlib import Path
+from tests.mutation.process import child
+
+folder = Path(sys.argv[1]) / "hearsay-pg-of-a-test" / "data"
+folder.mkdir(parents=True)
+(folder.parent / "file").touch()
+program = [sys.executable, "-c", "import time; time.sleep(600)", "-D", str(folder)]
+
+def body(note):
+    started = subprocess.Popen(program, start_new_session=True)
+    import os
+    os.write(note, str(started.pid).encode())
+    return 70
+
+mine = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+verdict, note = child(body, 60.0)
+print(verdict, Path("/proc", note).exists(), folder.parent.exists(), mine.poll())
+mine.communicate(b"\\n")
+"""
+
+
+def test_what_a_test_leaves_running_ends_with_its_mutant(tmp_path):
+    """A server in a session of its own, with its folder; a process that was there before goes on."""
+    done = subprocess.run([python(), "-c", LEFT, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["killed", "False", "False", "None"]
+    assert tmp_path.is_dir()

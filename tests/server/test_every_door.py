@@ -22,7 +22,7 @@ import pytest
 
 from ldp_client.collection import Collection, Schedule
 from ldp_client.errors import InvalidSpec, ServerRefused
-from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS
+from ldp_client.mechanisms import MECHANISMS, REPRODUCTIONS, shifted_channel
 from ldp_client.mechanisms.hierarchy import design
 from ldp_client.privacy.statement import privacy_statement
 from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Record, YesNo
@@ -35,6 +35,7 @@ from ldp_server.answers.attributes import attributes_answer
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.fields.areas import areas_answer
 from ldp_server.answers.fields.averages import averages_answer
+from ldp_server.answers.fields.conditions import conditions_answer
 from ldp_server.answers.over_time.change import TOLD_OF, change
 from ldp_server.answers.over_time.compare import compare
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
@@ -80,6 +81,8 @@ def an_item(collection):
     return next(item for item in items if not isinstance(item, bytes) and item_text(item).isalnum())
 
 
+SAID = ["a: yes", "a: yes; b: red, none"]
+
 QUESTIONS = {
     "given": Doors(
         lambda c, o: estimates.given_items(c, o, [an_item(c)]),
@@ -93,6 +96,11 @@ QUESTIONS = {
         lambda c, o: heavy_hitters.decode(c, o, dictionary=Dictionary.of(c.domain.counted, [an_item(c)])),
         lambda a, c, **p: a.heavy_hitters(c, limit=1000, dictionary=[written(an_item(c))], **p),
         ("heavy-hitters", "--dictionary", "-"),
+    ),
+    "heavy hitters of a start": Doors(
+        lambda c, o: heavy_hitters.decode(c, o, start=[an_item(c)]),
+        lambda a, c, **p: a.heavy_hitters(c, limit=1000, start=[written(an_item(c))], **p),
+        ("heavy-hitters", "--start", "-"),
     ),
     "top": Doors(
         lambda c, o: estimates.top(c, o, 3), lambda a, c, **p: a.estimate(c, top=3, **p), ("estimate", "--top", "3")
@@ -181,6 +189,12 @@ QUESTIONS = {
         ("estimate", "--where", "-"),
         "a = yes\nb = red\nb = none\n",
     ),
+    "conditions": Doors(
+        lambda c, o: conditions_answer(c, o, SAID, coverage=TOGETHER, threshold=200),
+        lambda a, c, **p: a.conditions(c, SAID, together=True, threshold=200, **p),
+        ("estimate", "--conditions", "-", "--together", "--threshold", "200"),
+        "a: yes\na: yes; b: red, none\n",
+    ),
 }
 
 
@@ -195,9 +209,9 @@ def of_table(collection, oracle, fields, where=None, top=None, **options):
 
 LISTED = {"given", "top", "every item", "table"}
 """`table` is the frequencies of a whole domain; of a domain of attributes, who holds exactly which set."""
-TABLES = {"fields", "slice", "count", "gaps", "rules"}
+TABLES = {"fields", "slice", "count", "conditions", "gaps", "rules"}
 LARGE = {"given", "heavy hitters"}
-SCORED = LARGE | {"heavy hitters of a dictionary"}
+SCORED = LARGE | {"heavy hitters of a dictionary", "heavy hitters of a start"}
 
 ANSWERS: dict[str, set[str]] = {
     "randomized-response": LISTED,
@@ -215,8 +229,10 @@ ANSWERS: dict[str, set[str]] = {
     "composed-response": LISTED | {"attributes", "pairs"},
     "randomized-response over attributes": LISTED | {"attributes", "pairs"},
     "sampled-table": TABLES,
+    "every-field": LISTED | TABLES | {"line"},
     "compiled-channel": LISTED,
     "shifted-channel": LISTED,
+    "shifted-channel over a record": LISTED | TABLES | {"line"},
     "set-selection": LISTED,
     "randomized-response over a record": LISTED | TABLES | {"line"},
 }
@@ -232,8 +248,13 @@ def example(name, **details):
         return Collection.create("Which?", domain, name.split()[0], "2", **details)
     if name.endswith(" over a record"):
         domain = Record((Field("a", YesNo()), Field("c", YesNo()), Field("b", Categories(("red", "green")))))
-        return Collection.create("Which?", domain, name.split()[0], "2", **details)
+        mechanism = name.split()[0]
+        parameters = {} if mechanism == "randomized-response" else shifted_channel.design("9", domain)
+        epsilon = "2" if mechanism == "randomized-response" else "9"
+        return Collection.create("Which?", domain, mechanism, epsilon, parameters=parameters, **details)
     known = [one for mechanism, one in EXAMPLES if mechanism == name and one.word_bits == 64]
+    if f"{name} over a record" in ANSWERS:
+        known = [one for one in known if not isinstance(one.domain, Record)]
     wide = [one for one in known if 5 <= one.domain.size <= 4096]
     one = (wide or known)[0]
     return Collection.create("Which?", one.domain, name, one.epsilon, parameters=one.parameters, **details)
@@ -357,7 +378,7 @@ PERIODS = (600, 602, 603)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-@pytest.mark.thinned(8)
+@pytest.mark.thinned(5)
 def test_every_question_may_name_a_period_at_every_door(server, name, monkeypatch, capsys, tmp_path, request):
     """One period, the same by a date, a span of two, and all of them. A list, which takes long, for one period."""
     collection = example(name, schedule=Schedule(MONTH, 10))
@@ -400,6 +421,8 @@ CHANGES = {
     "subset-selection": {"items"},
     "set-selection": {"items"},
     "sampled-table": {"fields", "where", "cells"},
+    "every-field": {"fields", "where", "cells"},
+    "shifted-channel over a record": {"fields", "where", "cells"},
     "averaged-table": {"averages"},
     "sampled-grid": {"areas"},
     "composed-response": {"items", "attributes"},  # items where its shell answers all sets but the true one alike
@@ -438,6 +461,7 @@ def over_time(collection, answers):
 
 
 @pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.thinned(8)
 def test_trends_changes_and_comparisons_are_the_same_at_every_door(server, name, monkeypatch, capsys, tmp_path):
     collection = example(name, schedule=Schedule(MONTH, 10), nonce=1)
     server.create(collection)
@@ -617,8 +641,10 @@ EVERY_LOOK = {
     "composed-response": {"given", "top", "every item", "table", "attributes", "pairs"},
     "randomized-response over attributes": {"given", "top", "every item", "table", "attributes", "pairs"},
     "sampled-table": {"fields", "slice", "count"},
+    "every-field": {"fields", "slice", "count"},
     "compiled-channel": set(),
     "shifted-channel": set(),
+    "shifted-channel over a record": {"fields", "slice", "count"},
     "set-selection": {"given", "top", "every item", "table"},
     "randomized-response over a record": {"given", "top", "every item", "table", "fields", "slice", "count"},
 }

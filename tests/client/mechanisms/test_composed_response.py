@@ -36,6 +36,7 @@ def flip(share):
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3.3", "8"])
 @pytest.mark.parametrize("k", [1, 2, 5, 12, 20])
+@pytest.mark.thinned(10)
 def test_designed_parameters_spend_all_of_epsilon_and_no_more(epsilon, k):
     if k == 20 and epsilon != "1":
         return

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from fractions import Fraction
 
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_client.mechanisms import MECHANISMS, Registry, bounded_number, class_name, composed_response, hierarchy
+from ldp_client.mechanisms import (
+    MECHANISMS,
+    Registry,
+    bounded_number,
+    class_name,
+    composed_response,
+    hierarchy,
+    module_of,
+)
 from ldp_client.mechanisms.base import scaled
 from ldp_client.mechanisms.bounded_number import BoundedNumber, Window
 from ldp_client.mechanisms.composed_response import ComposedResponse, krawtchouk
@@ -362,3 +371,29 @@ def test_no_hierarchy_has_more_reports_than_a_server_counts(q):
     assert len(widest.levels) <= 24
     assert all(level.bound < 1 << 25 for level in widest.levels)
     assert widest.bound < 1 << 32
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "q"), [("0.1", 2), ("0.5", 3), ("1", 4), ("1.5", 5), ("2", 8), ("3", 23), ("5", 149), ("8", 2971)]
+)
+def test_a_tree_s_field_is_the_nearest_to_e_to_the_epsilon_and_one(epsilon, q):
+    """Worked out by hand: 2.1, 2.6, 3.7, 5.5, 8.4, 21.1, 149.4 and 2,982; of two that are as near the smaller one."""
+    wanted = math.exp(float(epsilon)) + 1
+    assert hierarchy.design(epsilon, 100)["q"] == q
+    assert all(abs(other - wanted) >= abs(q - wanted) for other in range(2, 4096) if is_field(other))
+
+
+def test_a_mechanism_that_nobody_has_is_a_missing_key():
+    for name in ("nothing", "randomized_response_"):
+        with pytest.raises(KeyError, match=name):
+            module_of("ldp_client.mechanisms", name)
+    assert module_of("ldp_client.mechanisms", "hashtogram") == "ldp_client.mechanisms.hashtogram"
+    assert module_of("ldp_client.mechanisms", "sampled-table") == "ldp_client.mechanisms.records.sampled_table"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "count", "q"), [("0.5", 3**15 - 2, 3), ("0.5", 3**15, 2), ("1.5", 5**10 - 2, 5), ("1.5", 5**10, 4)]
+)
+def test_a_field_that_is_too_large_gives_way_to_its_neighbour(epsilon, count, q):
+    """3^16 and 5^11 cells are too many: then the field of 2, or of 4, is taken, and no smaller one."""
+    assert hierarchy.design(epsilon, count)["q"] == q

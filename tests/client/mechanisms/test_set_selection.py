@@ -138,7 +138,13 @@ def test_a_report_of_one_element_is_drawing_one_of_m_at_a_larger_epsilon(epsilon
     assert abs(p - (truth / most + (most - 1) * q / most)) < TINY
 
 
-@pytest.mark.parametrize(("k", "most", "epsilon", "d"), [(8, 2, "0.5", 2), (30, 2, "0.5", 6), (100, 3, "1", 9)])
+@pytest.mark.parametrize(
+    ("k", "most", "epsilon", "d"),
+    [
+        (8, 2, "0.5", 2), (30, 2, "0.5", 6), (100, 3, "1", 9), (14, 2, "0.8", 3), (16, 5, "0.5", 2), (9, 3, "0.5", 1),
+        (15, 3, "1.1", 1),
+    ],
+)  # fmt: skip
 def test_the_design_has_the_least_variance(k, most, epsilon, d):
     """Against the variance by a formula of its own, over every d; the values are those of a search in floats."""
     elements, e = k + most + 1, math.exp(float(Epsilon(epsilon)))

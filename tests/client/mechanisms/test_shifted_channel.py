@@ -237,6 +237,7 @@ def test_sizes():
 
 
 @pytest.mark.parametrize("ring", [0, 1])
+@pytest.mark.thinned(1)
 def test_4096_places_are_proved_within_a_bounded_number_of_steps(ring):
     """The cost is that of the places, not of their pairs: 16 times as many places take about 16 times as long."""
     spent = []

@@ -68,7 +68,7 @@ TWICE = ("genprot-1-11-11-125360018-339", "sampled-attribute-3-32-")
     [pytest.param(one, marks=pytest.mark.slow) if label(one) in TWICE else one for one in SMALL],
     ids=label,
 )
-@pytest.mark.thinned(30)
+@pytest.mark.thinned(22)
 def test_no_pair_of_items_is_worse_than_the_pair_laws(randomizer):
     """Over the exact laws, which the batteries compare with the code on every word."""
     mass, laws = true_laws(randomizer)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldp_client.errors import BudgetExceeded, InvalidSpec
+from ldp_client.privacy.conversion import renyi_epsilon
 from ldp_client.privacy.curves import ResponseCurve
 from ldp_client.privacy.filters import PrivacyFilter, RenyiFilter
 from ldp_client.protocol.epsilon import Epsilon
@@ -166,3 +167,22 @@ def test_the_order_of_a_filter_admits_nearly_as_many_reports_as_any(epsilon, del
 def test_a_filter_s_order_is_above_one_and_finite(order):
     with pytest.raises(InvalidSpec, match="above 1 and finite"):
         RenyiFilter(1, 1e-6, order)
+
+
+@pytest.mark.parametrize("order", [2.0, 8.0, 11.0])
+def test_an_order_at_which_the_conversion_takes_everything_is_refused(order):
+    """Also where it takes only a little more than epsilon."""
+    over = renyi_epsilon(order, 0.0, 1e-6)
+    for epsilon in (0.999 * over, 0.5 * over):
+        with pytest.raises(InvalidSpec, match="the conversion alone takes more than epsilon: use a larger order"):
+            RenyiFilter(epsilon, 1e-6, order)
+    left = RenyiFilter(1.001 * over, 1e-6, order).limit
+    assert 0 < left <= 0.001 * over
+    assert left == pytest.approx(0.001 * over, rel=1e-6)
+
+
+@pytest.mark.parametrize("spent", [-1e-9, -1.0, math.nan])
+def test_nothing_less_than_nothing_was_spent(spent):
+    with pytest.raises(InvalidSpec, match="what was spent must not be negative"):
+        RenyiFilter("4", 1e-6, 40.0, spent)
+    assert RenyiFilter("4", 1e-6, 40.0, 0.0).spent == 0.0

@@ -178,6 +178,7 @@ def test_a_larger_delta_needs_a_smaller_epsilon():
 
 
 @pytest.mark.parametrize(("users", "count"), [(10**4, 12), (1000, 365), (10, 3)])
+@pytest.mark.thinned(1)
 def test_several_batches_are_worth_less_than_one(users, count):
     one, many = shuffled(TERNARY, users, 1e-6), batches(TERNARY, users, count, 1e-6)
     local = compose({Epsilon("1").value: count}, 1e-6)
@@ -282,6 +283,7 @@ def test_the_steps_of_reports_that_lie_together_add_up_to_delta(users, count):
 
 
 @pytest.mark.parametrize(("users", "count"), [(10**4, 12), pytest.param(10**5, 365, marks=pytest.mark.slow), (10, 3)])
+@pytest.mark.thinned(1)
 def test_reports_that_lie_together_are_worth_more_than_apart(users, count):
     apart, together = batches(TERNARY, users, count, 1e-6), grouped(TERNARY, users, count, 1e-6)
     local = compose({Epsilon("1").value: count}, 1e-6)
@@ -322,6 +324,7 @@ def test_the_older_bounds_agree_with_each_other():
 
 @pytest.mark.parametrize("count", [2, 3, 7, 100])
 @pytest.mark.parametrize("delta", [1e-6, 3e-9, 0.1])
+@pytest.mark.thinned(4)
 def test_the_deltas_of_all_batches_add_up_to_no_more_than_delta(count, delta, monkeypatch):
     """In exact numbers: each batch has its part, rounded down."""
     parts = []

@@ -66,6 +66,7 @@ def power(base, exponent, bits):
 
 
 @pytest.mark.parametrize(("bits", "k", "m"), SHAPES)
+@pytest.mark.thinned(4)
 def test_encoding_is_polynomial_evaluation(bits, k, m):
     rng = random.Random(bits * 100 + m)
     code = ReedSolomon(bits, k, m)

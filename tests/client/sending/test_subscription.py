@@ -270,6 +270,7 @@ def test_a_list_that_contradicts_the_one_held_is_refused_and_counted(list_client
     ],
 )
 @pytest.mark.parametrize("known", [False, True])
+@pytest.mark.thinned(8)
 def test_parts_that_were_not_signed_are_refused_and_counted(list_client, server, operator, meddle, known):
     """Who stands between this device and the operator cannot drop, add, reorder or replace an id in any part."""
     client = list_client()

@@ -262,6 +262,7 @@ def hidden(view):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.thinned(8)
 def test_an_item_shows_through_its_report_alone(open_client, tmp_path, name):
     """With the same words, the page is the same for every item, but for the report's bytes; no file has the item."""
     kinds = {type(one.domain): one for one in reversed(MECHANISMS[name].examples()) if one.word_bits == 64}

@@ -160,6 +160,7 @@ def test_a_file_that_holds_no_counts_is_refused(counts, tmp_path):
         decode_file(CountsFile(spec, str(path)))
 
 
+@pytest.mark.long
 def test_the_commands(counts, tmp_path):
     files = exported(tmp_path, 3000, 500)
     out = tmp_path / "out"
