@@ -128,24 +128,27 @@ class CuratorLedger:
         self._check_chain()
 
     def _check_chain(self) -> None:
-        """Check that the releases are whole and in order, and at least as many as had left."""
+        """Check that the releases are whole and in order, and at least as many as had left.
+
+        Another process may make a release meanwhile. So the head is read before the releases, which then have it, and
+        these are read by one statement.
+        """
+        head = _read_head(self._head)
         before = _START
         rows = self._db.execute(
-            "SELECT number, body, data_set, amount, delta, budget FROM releases JOIN data_sets ON name = data_set "
+            "SELECT number, body, data_set, amount, delta, budget FROM releases LEFT JOIN data_sets ON name = data_set "
             "ORDER BY number"
         )
-        number = 0
         for number, row in enumerate(rows, 1):
+            if row[-1] is None:
+                raise Corrupt(f"{self._file}: a release belongs to no data set. Nothing is released from it")
             if row[0] != number or _told(row[1]) != (before.hex(), number, *map(_plain, row[2:])):
                 raise Corrupt(
                     f"{self._file}: the releases do not follow on each other, or do not say what was charged for them. "
                     "Nothing is released from it"
                 )
             before = hashlib.sha256(row[1]).digest()
-        if self._db.execute("SELECT count(*) FROM releases").fetchone()[0] != number:
-            raise Corrupt(f"{self._file}: a release belongs to no data set. Nothing is released from it")
-        head = _read_head(self._head)
-        if head is None and self._db.execute("SELECT 1 FROM data_sets").fetchone():
+        if head is None and self._db.execute("SELECT 1 FROM data_sets").fetchone() and not self._head.exists():
             raise StorageError(f"{self._head} is missing: without it an old copy of the ledger could not be told")
         if head is not None and not self._knows(*head):
             raise StorageError(

@@ -207,10 +207,17 @@ async def until(condition, seconds=PATIENCE):
         await asyncio.sleep(0.02)
 
 
+def tries(seconds=PATIENCE):
+    """Yield as long as something is worth another try, with a pause before each but the first."""
+    end = time.monotonic() + seconds
+    yield
+    while time.monotonic() < end:
+        time.sleep(0.02)
+        yield
+
+
 def wait_until(test, seconds=PATIENCE):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    for _ in tries(seconds):
         if test():
             return
-        time.sleep(0.02)
     raise AssertionError("it never came true")

@@ -7,7 +7,6 @@ import stat
 import struct
 import subprocess
 import threading
-import time
 from contextlib import closing, contextmanager
 from fractions import Fraction
 
@@ -44,7 +43,7 @@ from ldp_server.sealing.keys import load_keys, new_key
 from ldp_server.sealing.locked import lock_keys
 from ldp_server.volunteers.kept import KeptRecords
 from tests.forks import python
-from tests.server.helpers import NOW, make_collection
+from tests.server.helpers import NOW, make_collection, tries
 
 YEAR = 365 * 86_400
 COLLECTION = make_collection()
@@ -192,13 +191,13 @@ def test_more_curators_than_places_are_refused_and_places_come_back(place, monke
         pass
     for line in lines:
         line.close()
-    for _ in range(200):  # an agent's thread notices that its curator has gone
+    for _ in tries():  # an agent's thread notices that its curator has gone
         try:
             with AgentKeys(place) as agent:
                 assert len(agent.public_keys()) == 2
             break
         except Unavailable:
-            time.sleep(0.02)
+            pass
     else:
         raise AssertionError("no place came back")
 

@@ -7,6 +7,7 @@ import stat
 import threading
 from contextlib import closing
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -116,6 +117,26 @@ def test_releases_at_the_same_time_never_overspend(home):
     assert sorted(number for number in outcomes if number) == [1, 2, 3, 4]
     assert outcomes.count(None) == 2
     assert spent(home) == (2, 0, 4)
+
+
+def test_a_ledger_opens_while_another_process_releases(home, monkeypatch):
+    """A release between any two statements of opening is no damage."""
+    connect, made = sqlite3.connect, []
+
+    class Interrupted(sqlite3.Connection):
+        def execute(self, sql, *values):
+            if sql.startswith("SELECT"):
+                with monkeypatch.context() as other:
+                    other.setattr(sqlite3, "connect", connect)
+                    made.append(make(home, LaplaceHistogram(ITEMS, Fraction(1, 10))))
+            return super().execute(sql, *values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", partial(connect, factory=Interrupted))
+        with CuratorLedger(home):
+            pass
+    assert len(made) >= 2
+    assert spent(home)[2] == len(made)
 
 
 def test_the_same_people_under_a_second_name_have_no_second_budget(home):

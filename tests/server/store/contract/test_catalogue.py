@@ -8,6 +8,7 @@ from ldp_client.errors import StorageError
 from ldp_server.store import Admission, AppendOutcome, Fold, NewCollection, fold_parts
 from ldp_server.store.errors import Corrupt
 from ldp_server.store.log import NUMBER_BITS
+from tests.server.helpers import tries
 from tests.server.store.contract.batches import a_batch, add, draw, held, of
 
 STORED, DUPLICATE, SEALED = AppendOutcome.STORED, AppendOutcome.DUPLICATE, AppendOutcome.SEALED
@@ -76,7 +77,7 @@ def test_a_seal_holds_for_every_writer_and_ends_with_its_own(store, log):
     other.seal(number)
     assert log.append([a_batch(number)]) == [SEALED]
     other.close()
-    for _ in range(1000):  # the server notices that its connection ended
+    for _ in tries():  # the server notices that its connection ended
         if log.append([a_batch(number)]) == [STORED]:
             return
     pytest.fail("the seal outlived its writer")

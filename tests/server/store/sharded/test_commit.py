@@ -12,6 +12,7 @@ from ldp_server.store import AppendOutcome, Ticket
 from ldp_server.store.errors import Corrupt
 from ldp_server.store.sharded.commit import ShardedCommit
 from ldp_server.store.sharded.routing import shard_of, split
+from tests.server.helpers import tries
 from tests.server.store.contract.batches import a_batch, add, count, held
 
 STORED, DUPLICATE, SEALED = AppendOutcome.STORED, AppendOutcome.DUPLICATE, AppendOutcome.SEALED
@@ -151,7 +152,7 @@ def test_a_part_that_fails_is_an_error_and_the_rest_comes_with_the_next_try(log,
         assert "cannot reach" in str(failed.error)
         assert count(log, number) == 2
         logs[1]._destination._conninfo = address
-        for _ in range(1000):
+        for _ in tries():  # until the writer opens the database anew
             commit.sent(whole, 4)
             again = commit.found.get(timeout=PATIENCE)
             if again.error is None:
