@@ -6,9 +6,11 @@ import socket
 import stat
 import struct
 import subprocess
+import tempfile
 import threading
 from contextlib import closing, contextmanager
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -133,18 +135,16 @@ def test_a_process_of_another_user_is_refused_on_both_sides(place, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_the_kernel_says_who_asks(tmp_path, keys):
+def test_the_kernel_says_who_asks(keys):
     """A process of another user that could open the socket in spite of its mode is refused by its user's id."""
     said = []
-    with serving_at(tmp_path / "s", keys, said):
-        for folder in (tmp_path, *tmp_path.parents):
-            if not folder.stat().st_mode & 0o001:
-                folder.chmod(0o755)
-        (tmp_path / "s").chmod(0o666)
+    with tempfile.TemporaryDirectory() as open_folder, serving_at(Path(open_folder) / "s", keys, said):
+        Path(open_folder).chmod(0o755)
+        (Path(open_folder) / "s").chmod(0o666)
         code = f"""import os, socket
 os.setgid(65534), os.setuid(65534)
 line = socket.socket(socket.AF_UNIX)
-line.connect({str(tmp_path / "s")!r})
+line.connect({str(Path(open_folder) / "s")!r})
 try:
     line.sendall(bytes([1, 0, 0, 0, {KEYS}]))
     print(len(line.recv(100)))
