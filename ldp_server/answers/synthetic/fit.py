@@ -4,8 +4,8 @@ r"""The joint law with the most entropy that has the estimated tables; records f
    1 - 1/ratio^2, ratio being its size against the noise (tables.py), and left out where that is negative: most of what
    is noise goes, and what is clear stays as it is. A law may also be *strict*: of the effects that are told alone. It
    invents nothing, and what is weak and true is lost.
-2. The tables that remain are made possible together (ldp_server/oracles/records/joint.py), and a thousandth of an even
-   table is added, so that no cell is impossible.
+2. The tables that remain are made possible together (ldp_server/oracles/records/together/joint.py), and a thousandth
+   of an even table is added, so that no cell is impossible.
 3. The law p over all cells of the record starts even. For one table after the other it is multiplied by the table over
    that of p. This is iterative proportional fitting: multiplicative weights with exact steps. If any law has all these
    tables, it ends at the one with the most entropy, in which nothing goes together that the tables do not say.
@@ -29,9 +29,9 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record
 from ldp_server.answers.synthetic.tables import FieldsSignal, TablesAnswer
 from ldp_server.oracles.base import Floats, TooFewReports
-from ldp_server.oracles.records.joint import all_possible
 from ldp_server.oracles.records.parts import Places, centred, marginal
 from ldp_server.oracles.records.pooled import subsets
+from ldp_server.oracles.records.together.joint import all_possible
 
 __all__ = ["MOST_RECORDS", "MOST_RECORD_CELLS", "JointLaw", "cleaned", "fitted"]
 

@@ -25,10 +25,10 @@ from ldp_server.oracles.base import Floats, Oracle, TooFewReports, Unsupported
 from ldp_server.oracles.independence.judge import accepted
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.normal import normal_tail
-from ldp_server.oracles.records.joint import MOST_JOINT
 from ldp_server.oracles.records.parts import Places
 from ldp_server.oracles.records.pooled import Pooling, subsets
 from ldp_server.oracles.records.products import ProductTables
+from ldp_server.oracles.records.together.joint import MOST_JOINT
 from ldp_server.oracles.records.view import all_tables
 
 __all__ = ["FieldsSignal", "FieldsTable", "TablesAnswer", "tables_answer"]

@@ -32,11 +32,11 @@ import numpy.typing as npt
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.laws.projection import norm_sub
 from ldp_server.oracles.laws.skewed import skewed_intervals
-from ldp_server.oracles.records.joint import MOST_JOINT, all_possible
 from ldp_server.oracles.records.mixture import MixtureLaw
 from ldp_server.oracles.records.parts import DrawnPart, Places, centred, marginal
-from ldp_server.oracles.records.shrinking import Effect, shrunk
 from ldp_server.oracles.records.sources import AskedTable
+from ldp_server.oracles.records.together.joint import MOST_JOINT, all_possible
+from ldp_server.oracles.records.together.shrinking import Effect, shrunk
 
 __all__ = ["MOST_POOLED", "Pooled", "Pooling", "subsets"]
 

@@ -39,9 +39,9 @@ from ldp_server.oracles.base import Floats
 from ldp_server.oracles.laws.skewed import skewed_intervals
 from ldp_server.oracles.laws.tables.intervals import TableIntervals
 from ldp_server.oracles.looks.sums import ScoreSum
-from ldp_server.oracles.records.joint import MOST_JOINT, all_possible
 from ldp_server.oracles.records.parts import Places, centred, marginal
 from ldp_server.oracles.records.sources import AskedTable
+from ldp_server.oracles.records.together.joint import MOST_JOINT, all_possible
 from ldp_server.oracles.shared.axis_table import AxisTable
 from ldp_server.oracles.shared.product import SMALL_PRODUCT, Moments, set_law, through
 

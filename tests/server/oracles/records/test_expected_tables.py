@@ -23,10 +23,10 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import TooFewReports, Unsupported
 from ldp_server.oracles.records.averages import CellLaw
-from ldp_server.oracles.records.joint import all_possible
 from ldp_server.oracles.records.parts import DrawnPart, centred, marginal
 from ldp_server.oracles.records.sampled_grid.sums import GridReports
 from ldp_server.oracles.records.sources import AskedTable
+from ldp_server.oracles.records.together.joint import all_possible
 from ldp_server.oracles.records.view import drawn_view, likely_parts, pooling, table_view
 
 YES = YesNo(none_is_no=True)

@@ -1,9 +1,10 @@
-r"""Tables whose effects are moved towards those of independent fields, as far as noise alone explains the difference.
+r"""Tables whose effects are moved towards simpler ones, as far as noise alone explains the difference.
 
 Let e_S be the pooled estimate of the effect of the fields S (pooled.py), v_S the variance of each of its d_S free
 numbers, and t_S the effect of S if its fields were independent: the product of the effects of the single fields, over
 n^(|S|-1). Singles are known from all tables that have them, so t_S has little noise. The rest r_S = e_S - t_S is noise
-and what goes together.
+and what goes together. Of pairs of fields it may follow from a few common causes (causes.py): then it is moved towards
+what they explain, else towards 0. Below, r_S is what is then left.
 
 **The prior.** Over the sets of equally many fields, the numbers of r_S are taken to be normal with mean 0 and variance
 tau^2 + v_S, tau^2 being one of a few values, each for an unknown part of the sets. These parts are those that make the
@@ -33,12 +34,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ldp_server.oracles.base import Floats
 from ldp_server.oracles.laws.projection import norm_sub
 from ldp_server.oracles.records.parts import Places
+from ldp_server.oracles.records.together.causes import LEAST_NUMBERS, least_gain, moved_towards_causes
 
 __all__ = ["Effect", "shrunk", "weights_of"]
 
@@ -46,9 +49,6 @@ _STEPS = 2.0 ** np.arange(-2, 13)
 """tau^2 over the middle of the v_S, beside 0."""
 _ROUNDS = 200
 _STILL = 1e-6
-_GAIN = 0.05
-_LEAST = 50
-"""So many free numbers in all: with few of them chance decides what is gained."""
 
 
 @dataclass(frozen=True)
@@ -66,19 +66,31 @@ class Effect:
 
 
 def shrunk(users: int, effects: Mapping[Places, Effect]) -> dict[Places, Floats]:
-    """Return the effects, moved towards those of independent fields; those of single fields stay as they are."""
+    """Return the effects, moved towards simpler ones; those of single fields stay as they are."""
     singles = {places[0]: _possible(users, one.values) for places, one in effects.items() if len(places) == 1}
     found = {places: one.values for places, one in effects.items()}
     for number in sorted({len(places) for places in effects} - {1}):
         mine = {places: one for places, one in effects.items() if len(places) == number and one.free}
         targets = {places: _independent(users, [singles[place] for place in places]) for places in mine}
         rests = {places: one.values - targets[places] for places, one in mine.items()}
-        squares = np.array([float(np.square(one).sum()) for one in rests.values()])
-        free = np.array([float(one.free) for one in mine.values()])
-        kept = weights_of(squares, free, np.array([one.variance for one in mine.values()]))
-        for (places, rest), weight in zip(rests.items(), kept.tolist(), strict=True):
-            found[places] = targets[places] + weight * rest
+        moving = partial(_towards, mine)
+        if number == 2:
+            moved = moved_towards_causes(rests, {places: one.variance for places, one in mine.items()}, moving)
+        else:
+            moved = moving(rests, {places: np.zeros_like(one) for places, one in rests.items()})
+        found |= {places: targets[places] + one for places, one in moved.items()}
     return found
+
+
+def _towards(
+    effects: Mapping[Places, Effect], rests: Mapping[Places, Floats], targets: Mapping[Places, Floats]
+) -> dict[Places, Floats]:
+    """Return the rests, moved towards targets by w_S."""
+    apart = {places: rest - targets[places] for places, rest in rests.items()}
+    squares = np.array([float(np.square(one).sum()) for one in apart.values()])
+    free, variances = (np.array([getattr(effects[one], name) for one in apart], float) for name in ("free", "variance"))
+    kept = weights_of(squares, free, variances).tolist()
+    return {places: targets[places] + weight * one for (places, one), weight in zip(apart.items(), kept, strict=True)}
 
 
 def _possible(users: int, effect: Floats) -> Floats:
@@ -96,7 +108,7 @@ def _independent(users: int, singles: list[Floats]) -> Floats:
 
 def weights_of(squares: Floats, free: Floats, variances: Floats) -> Floats:
     """Return w_S from the sum of squares of each rest, how many free numbers it has, and their variance."""
-    if not len(squares) or free.sum() < _LEAST or not np.isfinite(variances).all():
+    if not len(squares) or free.sum() < LEAST_NUMBERS or not np.isfinite(variances).all():
         return np.ones(len(squares))
     taus = np.append(0.0, _STEPS * float(np.median(variances)))
     spread = taus[None, :] + variances[:, None]
@@ -117,5 +129,4 @@ def weights_of(squares: Floats, free: Floats, variances: Floats) -> Floats:
     weights = 1 - (1 - weights) * (total - 2) / total
     raw = float(free @ variances)
     moved = float((free * variances) @ (2 * weights - 1) + np.square(1 - weights) @ squares)
-    least = max(_GAIN, 1 / math.sqrt(total))
-    return np.asarray(weights if moved <= (1 - least) * raw else np.ones(len(squares)))
+    return np.asarray(weights if moved <= (1 - least_gain(total)) * raw else np.ones(len(squares)))

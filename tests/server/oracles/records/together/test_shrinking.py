@@ -13,8 +13,8 @@ from ldp_client.protocol.domain import Field, Integers, Record, YesNo
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.records.parts import centred
-from ldp_server.oracles.records.shrinking import Effect, shrunk, weights_of
 from ldp_server.oracles.records.sources import AskedTable
+from ldp_server.oracles.records.together.shrinking import Effect, shrunk, weights_of
 from ldp_server.oracles.records.view import pooling, table_view
 from ldp_server.planning.tables import design_tables
 from simulator import crowd
