@@ -248,7 +248,7 @@ def _worth(question: QuestionTerms, batch: int, delta: float) -> tuple[str, ...]
 def _shown(total: Total) -> str:
     """A total with four digits; without delta, the word `local` says that nothing less could be stated."""
     where = "" if total.delta == 0 else f" at delta = {total.delta:g}"
-    return f"eps = {_show(total.epsilon)}{where} ({total.rule})"
+    return f"eps = {_show(total.epsilon)}{where} ({total.rule_in_words})"
 
 
 def _device_lines(device: Device) -> Iterator[str]:

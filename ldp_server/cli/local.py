@@ -111,7 +111,7 @@ def foreign(file: Path, **given: Any) -> None:
 
 def _show_foreign(found: ForeignEstimates) -> None:
     interval = f"{found.confidence * 100:.6g}% interval"
-    columns = [("answer", ""), ("senders", "right"), ("± error", "right"), (interval, "right")]
+    columns = [("answer", ""), ("senders", "right"), ("standard error", "right"), (interval, "right")]
     rows = [
         [item_text(row.item), whole(row.estimate), whole(row.standard_error), f"{whole(row.low)} to {whole(row.high)}"]
         for row in found.rows

@@ -830,7 +830,7 @@ def test_every_look_through_every_door(server, counted, question, monkeypatch, c
         assert (found["every_look"], found["more_for_half"]) == (True, 3 * USERS)
         code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
         assert "right at every look" in out
-        assert f"takes {3 * USERS:,} more reports: the server does not know yet how many come a day" in out
+        assert f"takes {3 * USERS:,} more reports: the server cannot say yet how many days that is" in out
     else:
         assert "for every look" in str(found)
         assert code == 1

@@ -21,7 +21,7 @@ from ldp_server.cli.files import new_private_file
 from ldp_server.cli.main import cli
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.questions import confidence_option
-from ldp_server.cli.show import busy, lines, print_json, table, whole
+from ldp_server.cli.show import busy, lines, number_of, print_json, table, whole
 from ldp_server.learning.rows import Column, read_columns
 from ldp_server.learning.saved import SavedModel, read_model
 from ldp_server.learning.tabled import TableModel, learn_table
@@ -124,7 +124,7 @@ def _show_rows(found: LearnedModel, out: Path | None) -> None:
         f"{found.form.value}, classes {', '.join(found.classes)}; learned from {found.learned_from:,} rows and "
         f"measured on {found.tested_on:,} others; each interval is for itself"
     )
-    columns = [("who says the label", ""), ("right", "right"), ("± error", "right"), (percent, "right")]
+    columns = [("who says the label", ""), ("right", "right"), ("standard error", "right"), (percent, "right")]
     table(found.question, columns, shown, caption)
     _show_end(found.constant, found.verdict.value, out)
     if not found.settled:
@@ -183,7 +183,9 @@ def _show_table(question: str, found: TableModel, out: Path | None) -> None:
             _ends(found.gain.low, found.gain.high, "+"),
         ],
     ]
-    caption = f"{whole(found.reports)} reports, {whole(found.counted)} users counted; right for every model at once"
+    caption = (
+        f"{number_of(found.reports, 'report')}, {whole(found.counted)} users counted; right for every model at once"
+    )
     table(f"{question}\n{found.form.value} model of: {found.label}", columns, shown, caption)
     _show_end(found.constant, found.verdict.value, out)
 

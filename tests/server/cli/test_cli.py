@@ -72,11 +72,14 @@ def test_estimates(server, tea, tmp_path):
     assert [row["item"] for row in given["rows"]] == [{"integer": 3}, {"integer": 7}]
     assert {row["verdict"] for row in given["rows"]} == {"no"}
     piped = cli("estimate", short, "--items", "-", "--together", data=data, stdin="3\n7\n")
-    assert "right at once" in piped.stdout
+    assert "the truth at once" in piped.stdout
     everything = one(cli("estimate", short, "--all", "--json", data=data))
     assert len(everything["rows"]) == 41
     assert everything["rows"][0]["item"] == {"none": True}
     assert "│ none " in cli("estimate", short, "--all", data=data).stdout
+    noise = min(row["estimate"] - row["low"] for row in everything["rows"])
+    assert noise < -1, "of 41 rare integers some have an estimate below 0"
+    assert "believe the interval" in cli("estimate", short, "--all", data=data).stdout
     found = cli("heavy-hitters", short, data=data)
     assert found.returncode == 1
     assert "no heavy-hitter decoder" in found.stderr
