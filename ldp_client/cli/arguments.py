@@ -33,14 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"ldp-client, version {__version__}")
     group = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    send = _command(group, "send", commands.send, "report one item for each collection, then send what is due")
-    send.add_argument(
-        "collection", nargs="+", metavar="FILE", help="collection files; standard input has one line for each, in order"
-    )
-    send.add_argument(
-        "--delay", default="1 hour", metavar="DURATION", help='longest random delay before sending (default "1 hour")'
-    )
-    _network(send)
+    _send(group)
 
     ledger = _command(group, "ledger", commands.ledger, "show what is spent and left")
     ledger.add_argument("--reset", metavar="REASON", help="trust a damaged, lost or rolled-back ledger again")
@@ -55,6 +48,17 @@ def make_parser() -> argparse.ArgumentParser:
     _seeing(group)
     _lists(group)
     return parser
+
+
+def _send(group: Any) -> None:
+    send = _command(group, "send", commands.send, "report one item for each collection, then send what is due")
+    send.add_argument(
+        "collection", nargs="+", metavar="FILE", help="collection files; standard input has one line for each, in order"
+    )
+    send.add_argument(
+        "--delay", default="1 hour", metavar="DURATION", help='longest random delay before sending (default "1 hour")'
+    )
+    _network(send)
 
 
 def _collections(group: Any) -> None:
@@ -151,6 +155,12 @@ def _command(
     parser.add_argument(
         "--relay-ca", metavar="FILE", help="PEM file of the root certificates for the relay's certificate"
     )
+    _policy(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _policy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy",
         metavar="FILE",
@@ -173,8 +183,6 @@ def _command(
         metavar="HEX",
         help="without --policy: X25519 key that reports are sealed to",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    return parser
 
 
 def _network(parser: argparse.ArgumentParser) -> None:

@@ -38,12 +38,7 @@ class Total:
     def __str__(self) -> str:
         """The statement in one line, epsilon rounded up at the sixth digit."""
         where = "" if self.delta == 0 else f" at delta = {self.delta:g}"
-        return f"eps = {shown(self.epsilon, 6)}{where} ({self.rule_in_words})"
-
-    @property
-    def rule_in_words(self) -> str:
-        """The rule as statements name it."""
-        return self.rule.replace("basic", "added up")
+        return f"eps = {shown(self.epsilon, 6)}{where} ({self.rule})"
 
 
 def advanced(charges: Charges, delta: float) -> float:

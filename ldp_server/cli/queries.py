@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, unread
 from ldp_client.protocol.domain import FieldItem
 from ldp_server.analyst import (
     Analyst,
@@ -52,8 +52,9 @@ def read_items(source: str) -> list[str]:
     """Return the items in a file, or on standard input (-), one a line."""
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidSpec(f"cannot read items from {source}: one a line, UTF-8 text") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = unread(error, "one a line, UTF-8 text")
+        raise InvalidSpec(f"cannot read items from {source}: {why}") from None
     if not text:
         raise InvalidSpec(f"{source} names no items: write one a line")
     return text.removesuffix("\n").split("\n")  # other line breaks may stand in an item
@@ -242,7 +243,10 @@ COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
 
 def show_independence(found: Independence) -> None:
     """Print whether the reports look independent, below an answer."""
-    lines(found.line)
+    if found.visible_from is None:
+        lines("copies of reports would not be noticed here: the reports show too little for a test")
+    else:
+        lines(found.line)
     show_warnings(found)
 
 

@@ -74,9 +74,9 @@ class Independence:
     def line(self) -> str:
         """What a table says below its numbers."""
         if self.visible_from is None:
-            return "copies of reports would not be noticed here: the reports show too little for a test"
+            return "copies of reports cannot be seen here: too few different draws, or none that is free of the item"
         return (
-            f"copies of reports would be noticed from {self.visible_from:.2%} of all reports on; z = {self.z:.1f}, "
+            f"copies of reports are noticed from {self.visible_from:.2%} of all reports on; z = {self.z:.1f}, "
             f"variance factor {self.variance_factor:.3f}"
         )
 

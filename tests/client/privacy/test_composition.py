@@ -113,7 +113,7 @@ def test_without_delta_only_basic_applies_and_nothing_costs_nothing():
     assert [total.rule for total in every_rule(["1"] * 3)] == ["basic"]
     assert compose([]) == compose([], 1e-6) == Total(0.0, 0.0, "basic")
     assert optimal_epsilon([], 0.5) == 0.0
-    assert str(compose(["0.5"] * 2)) == "eps = 1 (added up)"
+    assert str(compose(["0.5"] * 2)) == "eps = 1 (basic)"
     assert str(compose(["1"] * 365, 1e-6)) == "eps = 244.635 at delta = 1e-06 (optimal)"
 
 

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import collector_pb2_grpc
 from ldp_server.cli.main import EXIT_CODES, load
 from ldp_server.cli.main import cli as group
+from ldp_server.cli.queries import read_items
+from ldp_server.fairness.named import read_named
 from tests.server.helpers import ROOT, ServerProcess, batch, cli, make_collection, taken
 
 
@@ -329,3 +332,14 @@ def test_no_token_in_process_lists(server):
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             assert secret not in file.read_text(errors="replace")
+
+
+def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path):
+    """Not only what form it should have."""
+    with pytest.raises(InvalidSpec, match="No such file"):
+        read_items(str(tmp_path / "items"))
+    with pytest.raises(InvalidSpec, match="No such file"):
+        read_named(tmp_path / "loss")
+    (tmp_path / "items").write_bytes(b"\xff")
+    with pytest.raises(InvalidSpec, match="one a line, UTF-8 text"):
+        read_items(str(tmp_path / "items"))

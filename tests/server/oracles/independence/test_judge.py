@@ -58,7 +58,7 @@ def test_no_honest_crowd_is_warned_about(randomizer, crowd_kind):
     assert abs(found.z) < 6
     if randomizer.name in UNPOINTED:
         assert found.visible_from is None
-        assert "would not be noticed" in found.line
+        assert "cannot be seen" in found.line
 
 
 def test_the_tests_share_the_false_alarms():

@@ -45,9 +45,9 @@ def test_intervals_are_stretched_around_the_estimate_and_cut_at_what_is_possible
 
 
 def test_the_line_below_a_table():
-    assert INDEPENDENT.line.startswith("copies of reports would not be noticed here")
+    assert INDEPENDENT.line.startswith("copies of reports cannot be seen here: too few different draws")
     seen = Independence(1.25, 1.0125, 1.0, 0.01234)
-    wanted = "copies of reports would be noticed from 1.23% of all reports on; z = 1.2, variance factor 1.012"
+    wanted = "copies of reports are noticed from 1.23% of all reports on; z = 1.2, variance factor 1.012"
     assert seen.line == wanted
     assert MOST == 2.0
 
