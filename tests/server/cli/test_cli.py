@@ -13,7 +13,7 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import collector_pb2_grpc
-from ldp_server.cli.main import EXIT_CODES, load
+from ldp_server.cli.main import EXIT_CODES, MODULES, SECTIONS, load
 from ldp_server.cli.main import cli as group
 from ldp_server.cli.queries import read_items
 from ldp_server.fairness.named import read_named
@@ -343,3 +343,12 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path):
     (tmp_path / "items").write_bytes(b"\xff")
     with pytest.raises(InvalidSpec, match="one a line, UTF-8 text"):
         read_items(str(tmp_path / "items"))
+
+
+def test_every_command_is_in_one_section_of_the_help():
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(MODULES)
+    said = cli("--help").stdout
+    assert all(f"\n{title}:\n" in said for title in SECTIONS)
+    assert (
+        said.index("\n  demo ") < said.index("\n  estimate ") < said.index("\n  backup ") < said.index("\n  curator ")
+    )
