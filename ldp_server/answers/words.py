@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from ldp_client.protocol.domain import FieldItem, Item, as_set
 
-__all__ = ["item_text", "moment", "number_of", "visible", "whole"]
+__all__ = ["item_text", "moment", "number_of", "signed", "visible", "whole"]
 
 
 def item_text(item: Item) -> str:
@@ -42,6 +42,11 @@ def whole(value: float) -> str:
 def number_of(count: float, noun: str) -> str:
     """Write a count with its noun, in the plural unless it is one."""
     return f"{whole(count)} {noun}{'' if round(count) == 1 else 's'}"
+
+
+def signed(difference: float) -> str:
+    """Write a difference of shares as a percentage with its sign; nothing is "-0.0%"."""
+    return f"{round(difference, 3) + 0.0:+.1%}"
 
 
 def moment(seconds: int | None) -> str:

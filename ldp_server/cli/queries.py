@@ -253,7 +253,7 @@ def show_independence(found: Independence) -> None:
 def show_outside(rows: Iterable[Estimate | Rest]) -> None:
     """Say what an estimate outside its interval means, if there is one: an interval has only what is possible."""
     if any(whole(row.estimate) != whole(min(max(row.estimate, row.low), row.high)) for row in rows):
-        lines("where an estimate lies outside its interval, believe the interval: the estimate has all of the noise")
+        lines("an estimate outside its interval comes from noise; 0 to 0 does not prove that nobody holds the item")
 
 
 def show_estimates(found: CollectionEstimates) -> None:

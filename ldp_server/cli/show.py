@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ldp_server.answers.to_json import dump
-from ldp_server.answers.words import item_text, moment, number_of, whole
+from ldp_server.answers.words import item_text, moment, number_of, signed, whole
 from ldp_server.oracles.independence.result import Independence
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "progress_bar",
     "properties",
     "show_warnings",
+    "signed",
     "table",
     "whole",
 ]

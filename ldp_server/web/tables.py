@@ -14,7 +14,7 @@ from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
-from ldp_server.answers.words import item_text, visible, whole
+from ldp_server.answers.words import item_text, signed, visible, whole
 from ldp_server.fairness.gaps import GapsAnswer, GroupShare
 from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.learning.line import LineAnswer
@@ -139,8 +139,8 @@ def _rules(answer: RulesAnswer) -> TableView:
             visible(row.rule),
             "not seen" if math.isinf(row.standard_error) else f"{row.estimate:.1%}",
             f"{row.low:.1%} to {row.high:.1%}",
-            f"{row.gain:+.1%}",
-            f"{row.gain_low:+.1%} to {row.gain_high:+.1%}",
+            signed(row.gain),
+            f"{signed(row.gain_low)} to {signed(row.gain_high)}",
             row.verdict.value,
         ]
         for row in answer.rows
@@ -172,8 +172,8 @@ def gaps_of(answer: GapsAnswer) -> TableView:
     rows = [
         [
             f"{visible(one.first)} minus {visible(one.second)}",
-            f"{one.estimate:+.1%}",
-            f"{one.low:+.1%} to {one.high:+.1%}",
+            signed(one.estimate),
+            f"{signed(one.low)} to {signed(one.high)}",
             one.verdict.value,
         ]
         for one in answer.gaps

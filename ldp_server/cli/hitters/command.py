@@ -136,8 +136,9 @@ def _show(found: CollectionHeavyHitters) -> None:
             for cells, row in zip(rows, listed, strict=True)
         ]
     caption = (
-        f"{number_of(found.reports, 'report')}, {len(found.items):,} items; an interval is for its item alone, "
-        "given that the item is listed"
+        f"{number_of(found.reports, 'report')}, {number_of(len(found.items), 'item')}; an interval is for its item "
+        "alone, given that the item is listed\n"
+        "score: the estimate, in standard errors of an item that nobody holds"
     )
     table(found.question, columns, rows, caption)
     show_independence(found.independence)

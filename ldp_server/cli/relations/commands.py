@@ -18,7 +18,7 @@ from ldp_server.cli.outputs import Output, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import COVERAGE, read_where, show_independence
 from ldp_server.cli.questions import confidence_option
-from ldp_server.cli.show import busy, lines, number_of, table, whole
+from ldp_server.cli.show import busy, lines, number_of, signed, table, whole
 from ldp_server.fairness.gaps import TOLERANCE
 
 __all__ = ["gaps", "line", "rules"]
@@ -95,8 +95,8 @@ def _show_gaps(found: CollectionGaps) -> None:
     gap_rows = [
         [
             f"{one.first} minus {one.second}",
-            f"{one.estimate:+.1%}",
-            f"{one.low:+.1%} to {one.high:+.1%}",
+            signed(one.estimate),
+            f"{signed(one.low)} to {signed(one.high)}",
             one.verdict.value,
         ]
         for one in found.gaps
@@ -143,8 +143,8 @@ def _show_rules(found: CollectionRules) -> None:
             row.rule,
             _UNSEEN if math.isinf(row.standard_error) else _percent(row.estimate),
             _ends(row.low, row.high),
-            f"{row.gain:+.1%}",
-            f"{row.gain_low:+.1%} to {row.gain_high:+.1%}",
+            signed(row.gain),
+            f"{signed(row.gain_low)} to {signed(row.gain_high)}",
             row.verdict.value,
         ]
         for row in found.rows

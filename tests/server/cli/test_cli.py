@@ -82,7 +82,7 @@ def test_estimates(server, tea, tmp_path):
     assert "│ none " in cli("estimate", short, "--all", data=data).stdout
     noise = min(row["estimate"] - row["low"] for row in everything["rows"])
     assert noise < -1, "of 41 rare integers some have an estimate below 0"
-    assert "believe the interval" in cli("estimate", short, "--all", data=data).stdout
+    assert "comes from noise" in cli("estimate", short, "--all", data=data).stdout
     found = cli("heavy-hitters", short, data=data)
     assert found.returncode == 1
     assert "no heavy-hitter decoder" in found.stderr
