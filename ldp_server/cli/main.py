@@ -193,6 +193,5 @@ def run() -> None:
 
 
 def _in_words(error: LdpError) -> str:
-    if isinstance(error, ServerRefused) and error.detail:
-        return f"{error.reason.lower().replace('_', ' ')}: {error.detail}"
-    return str(error)
+    """The server's sentence without the gRPC status, which the exit code says well enough."""
+    return error.detail if isinstance(error, ServerRefused) and error.detail else str(error)

@@ -55,7 +55,7 @@ def test_creating_and_showing(server, tea):
     file, collection, _ = tea
     again = cli("collection", "create", str(file), data=server.data)
     assert again.returncode == 1
-    assert again.stderr.startswith("ldp-server: already exists: ")
+    assert again.stderr.startswith("ldp-server: this collection exists already")
     shown = one(cli("collection", "show", collection.id.hex()[:8], "--json", data=server.data))
     assert (shown["reports"], shown["batches"]) == (500, 10)
     assert any("eps = 2." in line for line in shown["statement"])
