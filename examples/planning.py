@@ -6,6 +6,8 @@ whether the formula was right.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ldp_client import Categories, Collection, Strings
@@ -25,11 +27,12 @@ USERS = (10_000, 100_000, 1_000_000)
 def frequencies() -> None:
     """How exactly do we learn the share of each of 500 cities?"""
     print(f"Which of {CITIES} cities do you live in? The 95% interval of one city's share is the estimate +-:\n")
-    print("  epsilon  a 50% guess becomes   10,000 users    100,000 users  1,000,000 users  mechanism")
+    print("  epsilon   50% guess, at most   10,000 users    100,000 users  1,000,000 users  mechanism")
     for epsilon in ("0.5", "1", "2", "4"):
         found = [choose(users, CITIES + 1, epsilon) for users in USERS]
         errors = [f"{1.96 * best.standard_error / users:15.2%}" for best, users in zip(found, USERS, strict=True)]
-        print(f"  {epsilon:>7} {best_guess(epsilon, 0.5):>19.1%} ", *errors, f" {found[-1].mechanism}")
+        guess = math.ceil(best_guess(epsilon, 0.5) * 1000) / 1000  # a limit is rounded up
+        print(f"  {epsilon:>7} {guess:>19.1%} ", *errors, f" {found[-1].mechanism}")
 
 
 def users_needed() -> None:

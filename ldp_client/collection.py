@@ -86,7 +86,10 @@ class Details(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Collection:
-    """A collection that was parsed and checked. Make one with `create`, `from_bytes` or `load`, not by hand."""
+    """A question with the window in which it is asked, the same for server and devices byte for byte.
+
+    Make one with `load` (a file), `create` or `from_bytes`, not by hand: they check it.
+    """
 
     spec_bytes: bytes = field(repr=False)
     id: bytes = field(repr=False)
@@ -157,7 +160,11 @@ class Collection:
         epsilon: str | int | Epsilon,
         **details: Unpack[Details],
     ) -> Self:
-        """Write a new spec and read it back."""
+        """Make a collection of a question in words, its domain, the name of a mechanism, and the epsilon of a report.
+
+        `details` are `opens` and `closes` in seconds since 1970 and, where they are needed, the mechanism's
+        `parameters`, a `schedule`, a `nonce` and `smallest_batch`.
+        """
         from ldp_client.protocol.v1 import spec_pb2  # noqa: PLC0415 - keeps `import ldp_client` light
 
         text = epsilon.text if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon).text

@@ -35,6 +35,7 @@ __all__ = [
     "Unavailable",
     "WrongFields",
     "WrongType",
+    "unread",
 ]
 
 
@@ -110,3 +111,8 @@ class StorageUntrusted(BudgetExceeded, StorageError):
 
 class Cancelled(LdpError):
     """A long computation was asked to stop, and stopped."""
+
+
+def unread(error: Exception, form: str) -> str:
+    """Return why a file could not be read: what the system says of it, or the form that it should have."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else form

@@ -55,6 +55,8 @@ class Explanation:
     others: int
     ratio: Fraction
     """The largest ratio of the probabilities of any message under any two items, exact."""
+    is_none: bool = False
+    """Whether the item is `none`: nothing was given, or nothing that is among the question's answers."""
     fields: tuple[FieldLoss, ...] = ()
     """The same for items that differ in one field alone, where each field has an epsilon of its own."""
 
@@ -91,6 +93,8 @@ class Explanation:
     def lines(self) -> Iterator[str]:
         """Yield the explanation in words."""
         yield f"Question: {self.question}"
+        if self.is_none:
+            yield "No item, or none of the question's: your device would answer `none`, which stands for both."
         yield _drawn_line(self.messages, self.bytes, self.mechanism, self.epsilon)
         every = self.others_looked_at == self.others
         yield "All of them:" if self.complete else "Two examples, one that points to your item and one that does not:"
@@ -99,10 +103,13 @@ class Explanation:
             others = f"{low}" if low == high else f"{low} to {high}"
             yield (
                 f"  message {example.message}: {percent(example.this_item)} for your item, "
-                f"{others} for {'any other' if every else 'others'} (exactly {example.this_item})"
+                f"{others} for {'any other' if every else 'others'}"
             )
         looked = "all" if every else f"{self.others_looked_at:,}"
-        yield f"(The numbers for other items come from {looked} of the {_count(self.others)} other possible answers.)"
+        yield (
+            f"(The numbers for other items come from {looked} of the {_count(self.others)} other possible answers; "
+            "--json has exact fractions.)"
+        )
         yield _ratio_line(self.ratio, self.epsilon)
         yield from _fields_lines(self.fields, self.epsilon)
         yield _guess_line(self.ratio)
@@ -142,7 +149,7 @@ def _drawn_line(messages: int, size: int, mechanism: str, epsilon: str) -> str:
 def _ratio_line(ratio: Fraction, epsilon: str) -> str:
     return (
         f"No message at all is more than {_up(ratio, 6)} times as likely for one item as for another; "
-        f"that is at most e^{epsilon}, exactly {ratio}."
+        f"that is at most e^{epsilon}."
     )
 
 
@@ -190,6 +197,7 @@ def explain(collection: Collection, item: Item) -> Explanation:
         others_looked_at=len(others),
         others=size - 1,
         ratio=randomizer.ratio,
+        is_none=index == 0,
         fields=tuple(randomizer.field_losses),
     )
 
@@ -229,7 +237,7 @@ def _two(collection: Collection, index: int) -> list[int]:
 def percent(value: Fraction) -> str:
     """Return a probability as text for people."""
     number = float(value) * 100
-    return f"{number:.3g} %" if number < 0.1 else f"{number:.2f} %"
+    return f"{number:.3g}%" if number < 0.1 else f"{number:.2f}%"
 
 
 def _up(value: Fraction, digits: int) -> str:

@@ -36,6 +36,7 @@ from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Accepted, Batch
 from ldp_server.analyst import Analyst
 from ldp_server.answers.choose import choose
+from ldp_server.answers.words import whole
 from ldp_server.arrays.items import index_items
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import planner
@@ -224,8 +225,8 @@ def show(question: DemoQuestion, found: dict[str, Any]) -> None:
         table.add_column(name, justify="left" if name == "word" else "right")
     for row in found["rows"]:
         missed = "" if row["low"] <= row["truth"] <= row["high"] else "  (misses the truth)"
-        interval = f"{row['low']:,.0f} to {row['high']:,.0f}{missed}"
-        table.add_row(row["item"], f"{row['truth']:,}", f"{row['estimate']:,.0f}", interval)
+        interval = f"{whole(row['low'])} to {whole(row['high'])}{missed}"
+        table.add_row(row["item"], f"{row['truth']:,}", whole(row["estimate"]), interval)
     console.print(f"Question: {found['question']}\n{question.explanation}")
     console.print(table)
     rate = found["reports_durable"] / found["seconds_to_send"]

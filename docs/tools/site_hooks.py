@@ -159,19 +159,17 @@ def _help(module: str, words: list[str]) -> str:
 
 def subcommands(text: str) -> list[str]:
     """The names of the commands that a help text lists (of click or of argparse)."""
-    lines = text.splitlines()
+    lines, names = text.splitlines(), []
     for start, line in enumerate(lines):
-        if line == "Commands:":
+        if re.match(r"Commands\b.*:$", line):
             body, indent = lines[start + 1 :], 2
         elif line == "positional arguments:" and start + 1 < len(lines) and lines[start + 1].strip() == "COMMAND":
             body, indent = lines[start + 2 :], 4
         else:
             continue
-        names = []
         for entry in body:
             if not entry.strip():
                 break
             if re.match(rf" {{{indent}}}\S", entry):
                 names.append(entry.split()[0])
-        return names
-    return []
+    return names

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldp_client.cli.items import read_items
 from ldp_client.cli.output import say, say_json, say_table
+from ldp_client.durations import format_duration
 from ldp_client.errors import InvalidSpec, LdpError, PolicyRefused
 from ldp_client.ledger.budget import utc
 from ldp_client.trust.policy import Policy, decimal_text
@@ -124,7 +125,8 @@ def _show_ledger(data: dict[str, Any], questions: Iterable[QuestionView]) -> Non
     if data["problem"]:
         say(f"NOT TRUSTED: {data['problem']}")
     say(f"spent {data['spent']} in all, {data['left']} left of the lifetime budget")
-    say(f"spent {data['spent_in_period']} in the last {data['period_seconds']} s, {data['left_in_period']} left")
+    period = format_duration(data["period_seconds"])
+    say(f"spent {data['spent_in_period']} in the last {period}, {data['left_in_period']} left")
     for line in data["statement"]:
         say(line)
     rows = [(q.question or "(in doubt)", str(q.answers), decimal_text(q.spent)) for q in questions]
@@ -248,10 +250,12 @@ def tls_of(options: argparse.Namespace) -> Tls | bool:
 
 def policy_of(options: argparse.Namespace) -> Policy:
     """Return the policy that the options give."""
-    if options.policy:
-        return Policy.load(options.policy)
     names = ("max_epsilon", "budget", "period", "lifetime")
     given = {name: getattr(options, name) for name in names}
+    if options.policy:
+        if options.list_key or options.collector_key or any(value is not None for value in given.values()):
+            raise InvalidSpec("--policy FILE is the whole policy: write limits and keys into it, not beside it")
+        return Policy.load(options.policy)
     if any(value is None for value in given.values()):
         raise InvalidSpec("give --policy FILE, or all of --max-epsilon, --budget, --period and --lifetime")
     return Policy(**given, list_keys=options.list_key or (), collector_keys=options.collector_key or ())

@@ -11,6 +11,7 @@ Exit codes: 0 done; 1 refused by policy or budget; 2 wrong usage or an unreadabl
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -26,6 +27,7 @@ _EXITS: tuple[tuple[type[LdpError], int], ...] = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit code."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # our own error says it in one line
     options = make_parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:

@@ -27,6 +27,8 @@ from ldp_client.privacy.shuffle import batches, grouped, shuffled
 __all__ = ["Asked", "Device", "PrivacyStatement", "QuestionTerms", "Repeated", "privacy_statement", "relay_lines"]
 
 DELTA = 1e-6
+_ADDED_UP = "added up"
+"""What a reader is told instead of `basic`, the name of the rule in composition.py."""
 GROUPS = (2, 5)
 _CLEARLY = 0.98
 """A total with a delta is stated only if it is at most this part of the plain sum."""
@@ -160,7 +162,7 @@ def _question_lines(question: QuestionTerms, delta: float) -> Iterator[str]:
         yield "Each device answers once: asking again shows nothing new about the answer."
     if question.reports > 1:
         total = _clear({exact(question.epsilon): question.reports}, delta)
-        yield f"This question, at most {question.reports} reports of one device: {total}."
+        yield f"This question, at most {question.reports} reports of one device: {_in_words(total)}."
 
 
 def _parts_line(randomizer: Randomizer, epsilon: float) -> str:
@@ -198,7 +200,7 @@ def _group_lines(people: int, charges: Charges, crowd: _Crowd) -> Iterator[str]:
     total = group(people, charges, crowd.delta)
     plain = _plain(charges, people)
     name = f"A household of {people}" if people <= 9 else f"A group of {people} people"
-    yield f"{name}, one such question each: {total if _is_clear(total, plain) else plain}."
+    yield f"{name}, one such question each: {_in_words(total if _is_clear(total, plain) else plain)}."
     if crowd.users is None or people > crowd.users:
         return
     all_groups = every_group_of(people, crowd.users, charges, crowd.delta)
@@ -206,7 +208,7 @@ def _group_lines(people: int, charges: Charges, crowd: _Crowd) -> Iterator[str]:
         yield (
             f"With probability 1 - {all_groups.delta:g}, for no group of {people} people among the users do the reports"
             f" favour the true answers by more than eps = {_show(all_groups.epsilon)} over other answers that were"
-            f" fixed beforehand. Over answers chosen after reading the reports the limit is {plain}."
+            f" fixed beforehand. Over answers chosen after reading the reports the limit is {_in_words(plain)}."
         )
 
 
@@ -245,10 +247,15 @@ def _worth(question: QuestionTerms, batch: int, delta: float) -> tuple[str, ...]
     return tuple(lines)
 
 
+def _in_words(total: Total) -> str:
+    """A total in one line, with the plain sum called so."""
+    return str(total).replace("basic", _ADDED_UP)
+
+
 def _shown(total: Total) -> str:
     """A total with four digits; without delta, the word `local` says that nothing less could be stated."""
     where = "" if total.delta == 0 else f" at delta = {total.delta:g}"
-    return f"eps = {_show(total.epsilon)}{where} ({total.rule})"
+    return f"eps = {_show(total.epsilon)}{where} ({total.rule})".replace("basic", _ADDED_UP)
 
 
 def _device_lines(device: Device) -> Iterator[str]:
@@ -260,8 +267,8 @@ def _device_lines(device: Device) -> Iterator[str]:
     """
     charges = tally(device.charges)
     limit = "" if device.budget is None else f", of {_show(fraction_up(exact(device.budget)))} allowed in its life"
-    yield f"This device so far: {_plain(charges)}{limit}."
-    yield f"Two such devices of one person or household: {_plain(charges, 2)}."
+    yield f"This device so far: {_in_words(_plain(charges))}{limit}."
+    yield f"Two such devices of one person or household: {_in_words(_plain(charges, 2))}."
 
 
 def _plain(charges: Charges, times: int = 1) -> Total:

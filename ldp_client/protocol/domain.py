@@ -153,7 +153,7 @@ def _check_names(names: tuple[str, ...], most: int, domain: str, one: str) -> No
 
 @dataclass(frozen=True)
 class Categories(Domain):
-    """A listed set of names."""
+    """A list of names. An item is one of them, as a str."""
 
     names: tuple[str, ...]
     kind: ClassVar[str] = "categories"
@@ -190,11 +190,11 @@ class Categories(Domain):
 
 @dataclass(frozen=True)
 class Strings(Domain):
-    """All byte strings of at most `max_bytes` bytes, in bijective base-256 numeration.
+    """Any text of at most `max_bytes` bytes. An item is a str, which is taken as UTF-8, or bytes.
 
-    A string b_0 b_1 ... b_(l-1) has index 1 + sum of (b_i + 1) 256^(l-1-i). So shorter strings come first, and strings
-    of one length are in lexicographic order. The strings of at most L bytes fill 1 to (256^(L+1) - 1)/255 without a
-    gap, so an index takes 8 L + 1 bits.
+    In bijective base-256 numeration a string b_0 b_1 ... b_(l-1) has index 1 + sum of (b_i + 1) 256^(l-1-i). So shorter
+    strings come first, and strings of one length are in lexicographic order. The strings of at most L bytes fill 1 to
+    (256^(L+1) - 1)/255 without a gap, so an index takes 8 L + 1 bits.
     """
 
     max_bytes: int
@@ -250,7 +250,7 @@ class Strings(Domain):
 
 @dataclass(frozen=True)
 class Integers(Domain):
-    """The integers lowest, lowest + 1, ..., lowest + count - 1."""
+    """`count` whole numbers from `lowest` on: Integers(0, 101) is 0 to 100. An item is an int."""
 
     lowest: int
     count: int
@@ -296,7 +296,7 @@ class Integers(Domain):
 
 @dataclass(frozen=True)
 class Attributes(Domain):
-    """The subsets of a listed set of yes/no attributes, as the names that hold.
+    """A list of yes/no attributes. An item is the set of the names that hold.
 
     The index has one bit for each attribute, the first attribute in the lowest bit. A person for whom no attribute
     holds and a person without an answer are the same element, 0. To tell them apart, list an attribute for it.
@@ -336,10 +336,11 @@ class Attributes(Domain):
 
 @dataclass(frozen=True)
 class Sets(Domain):
-    """The subsets of a listed set of items. The index has one bit for each item, the first in the lowest bit.
+    """A list of items of which a user may hold several. An item is a set of the names.
 
-    A set of at most `most` items is reported whole, a larger one in part. A name outside the list is left out of the
-    set, so that an app need not know the list. Who holds nothing on it is `none`.
+    The index has one bit for each name, the first in the lowest bit. A set of at most `most` items is reported whole, a
+    larger one in part. A name outside the list is left out of the set, so that an app need not know the list. Who holds
+    nothing on it is `none`.
     """
 
     names: tuple[str, ...]

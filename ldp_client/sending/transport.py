@@ -18,7 +18,7 @@ __all__ = ["Accepted", "Backoff", "Batch", "BatchOutcome", "Garbled", "ListPart"
 
 
 class Batch(NamedTuple):
-    """One batch: the same five fields on every retry."""
+    """Reports that are sent and counted together, once, under one random id. A retry has the same five fields."""
 
     collection_id: bytes
     batch_id: bytes

@@ -61,12 +61,12 @@ class Answer:
         more = getattr(self, "more_for_half", None)
         if more is None:
             return ""
-        start = f"half this error, as a share, takes {more:,} more reports"
+        start = f"half this error, as a share of the users, takes {more:,} more reports"
         if self.days_for_half is not None:
             days, rate = max(1, math.ceil(self.days_for_half)), self.about.reports_per_day or 0.0
             return f"{start}: {days:,} day{'s' if days > 1 else ''} at the present {rate:,.0f} a day"
         running = self.info is not None and self.info.state == "running"
-        return f"{start}: the server does not know yet how many come a day" if running else start
+        return f"{start}: the server cannot say yet how many days that is" if running else start
 
     @property
     def statement(self) -> tuple[str, ...]:

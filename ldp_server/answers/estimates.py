@@ -169,7 +169,7 @@ class _Question:
             "item": listed.items,
             "estimate": raw,
             "standard_error": widened.errors(oracle.standard_errors(listed.indexes, raw)),
-            "low": low,
+            "low": low + 0.0,  # not -0.0
             "high": high,
         }
         if listed.consistent is not None:

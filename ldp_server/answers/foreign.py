@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, unread
 from ldp_server.answers.columns import Column, Columns
 from ldp_server.answers.estimates import Coverage, Estimate, Estimates, norm_sub
 from ldp_server.answers.numbers import share_of
@@ -177,8 +177,9 @@ def read_counts(
                     raise InvalidSpec(
                         f"{file} has more than {MOST_ANSWERS:,} different answers: is it the right column?"
                     )
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise InvalidSpec(f"cannot read {file}: it must be CSV with a header, in UTF-8") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = unread(error, "it must be CSV with a header, in UTF-8")
+        raise InvalidSpec(f"cannot read {file}: {why}") from None
     return dict.fromkeys(answers, 0) | dict(found)
 
 

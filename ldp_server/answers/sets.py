@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ldp_server.answers.words import whole
 from ldp_server.oracles.base import Oracle
 from ldp_server.oracles.independence.judge import accepted, widening
 from ldp_server.oracles.laws.every_look import support_ends
@@ -107,4 +108,4 @@ def _counts(
 
 
 def _users(one: SizeCount) -> str:
-    return f"{one.estimate:,.0f} ({one.low:,.0f} to {one.high:,.0f})"
+    return f"{whole(one.estimate)} ({whole(one.low)} to {whole(one.high)})"

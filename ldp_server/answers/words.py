@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from ldp_client.protocol.domain import FieldItem, Item, as_set
 
-__all__ = ["item_text", "moment", "visible", "whole"]
+__all__ = ["item_text", "moment", "number_of", "signed", "visible", "whole"]
 
 
 def item_text(item: Item) -> str:
@@ -37,6 +37,16 @@ def visible(text: str) -> str:
 def whole(value: float) -> str:
     """Write a number of users as a whole number with separators of thousands."""
     return f"{round(value):,}"
+
+
+def number_of(count: float, noun: str) -> str:
+    """Write a count with its noun, in the plural unless it is one."""
+    return f"{whole(count)} {noun}{'' if round(count) == 1 else 's'}"
+
+
+def signed(difference: float) -> str:
+    """Write a difference of shares as a percentage with its sign; nothing is "-0.0%"."""
+    return f"{round(difference, 3) + 0.0:+.1%}"
 
 
 def moment(seconds: int | None) -> str:

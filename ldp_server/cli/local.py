@@ -85,7 +85,9 @@ def backup(target: Path, data: Path, store: str | None, as_json: bool) -> None:
     help="The probability that an interval holds the truth.",
 )
 @click.option("--together", is_flag=True, help="Intervals that are right for all answers at once.")
-@click.option("--every-look", is_flag=True, help="Intervals for who looks while answers come in: right at every look.")
+@click.option(
+    "--every-look", is_flag=True, help="Intervals that stay right if you look again and again while answers come in."
+)
 @json_option
 def foreign(file: Path, **given: Any) -> None:
     """Debias randomized answers from elsewhere: FILE is CSV with a header, a line for each answer or its count.
@@ -111,7 +113,7 @@ def foreign(file: Path, **given: Any) -> None:
 
 def _show_foreign(found: ForeignEstimates) -> None:
     interval = f"{found.confidence * 100:.6g}% interval"
-    columns = [("answer", ""), ("senders", "right"), ("± error", "right"), (interval, "right")]
+    columns = [("answer", ""), ("senders", "right"), ("standard error", "right"), (interval, "right")]
     rows = [
         [item_text(row.item), whole(row.estimate), whole(row.standard_error), f"{whole(row.low)} to {whole(row.high)}"]
         for row in found.rows

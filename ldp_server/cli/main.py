@@ -14,7 +14,7 @@ import click
 from ldp_client.errors import Cancelled, InvalidSpec, LdpError, ServerRefused, StorageError, Unavailable
 from ldp_server import __version__
 
-__all__ = ["EXIT_CODES", "MODULES", "VARIABLES", "cli", "exit_code", "load", "run"]
+__all__ = ["EXIT_CODES", "MODULES", "SECTIONS", "VARIABLES", "cli", "exit_code", "load", "run"]
 
 EXIT_CODES = {
     0: "done",
@@ -78,6 +78,22 @@ MODULES = {
     "witness": ["elsewhere.witness"],
 }
 """The modules of this folder that add a command."""
+SECTIONS = {
+    "Commands to begin with": ["demo", "serve", "collection", "web"],
+    "Commands that answer": [
+        *("estimate", "heavy-hitters", "attributes", "average", "averages", "quantiles", "ranges", "map"),
+        *("periods", "trend", "change", "compare"),
+    ],
+    "Commands about how fields depend on each other": [
+        *("ask", "gaps", "rules", "rules-plan", "line", "learn", "fair-map", "synthesize"),
+    ],
+    "Commands that look after a server": [
+        *("status", "doctor", "config", "token", "key", "watch", "backup", "export", "compact"),
+    ],
+    "Commands for more than one machine": ["size", "store", "collect", "answer", "upkeep", "migrate", "offline"],
+    "Commands for other operators and other data": ["relay", "witness", "curator", "foreign"],
+}
+"""The commands as --help lists them."""
 VARIABLES = {
     "LDP_SERVER": "HOST:PORT of the server to call (--server)",
     "LDP_SERVER_DATA": "the data directory (--data)",
@@ -121,9 +137,10 @@ class _Group(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-            formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in commands if command])
+        for title, names in SECTIONS.items() if self is cli else [("Commands", self.list_commands(ctx))]:
+            with formatter.section(title):
+                commands = [(name, self.get_command(ctx, name)) for name in names]
+                formatter.write_dl([(name, command.get_short_help_str(200)) for name, command in commands if command])
 
     group_class = type
 
@@ -176,6 +193,5 @@ def run() -> None:
 
 
 def _in_words(error: LdpError) -> str:
-    if isinstance(error, ServerRefused) and error.detail:
-        return f"{error.reason.lower().replace('_', ' ')}: {error.detail}"
-    return str(error)
+    """The server's sentence without the gRPC status, which the exit code says well enough."""
+    return error.detail if isinstance(error, ServerRefused) and error.detail else str(error)

@@ -122,6 +122,8 @@ def every_look_option(command: F) -> F:
         return command(*args, **given)
 
     flag = click.option(
-        "--every-look", is_flag=True, help="Intervals for who looks while reports come in: right at every look."
+        "--every-look",
+        is_flag=True,
+        help="Intervals that stay right if you look again and again while reports come in.",
     )
     return flag(wrapper)  # type: ignore[return-value]  # the options change what click sees, not what the caller wrote

@@ -65,6 +65,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--curator-key", type=_FILE, help="With --curator-releases: the curator's public key.")
 @click.option("--truth", type=_FILE, hidden=True, help="What a demo knows of its simulated users, as JSON.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), hidden=True, help="Of the logs alone.")
 @click.option("--until-stdin-closes", is_flag=True, help="Also stop when standard input is closed.")
 @click.option("--json", "as_json", is_flag=True, help="Logs, and the line that says where it listens, as JSON.")
 def web(**options: Any) -> None:
@@ -90,7 +91,7 @@ def web(**options: Any) -> None:
         link = settings.is_local and server is None and sys.stdout.isatty()
     if link and not settings.is_local:
         raise InvalidSpec("--link is for pages on this machine's own address: elsewhere, sign in with a token")
-    set_up_logs("info", "json" if options["as_json"] else "text")
+    set_up_logs("info", options["log_format"] or ("json" if options["as_json"] else "text"))
 
     def connect(token: str | None) -> Analyst:
         return _reach(server, data, token, tls)

@@ -32,9 +32,10 @@ def say_pages(address: str, once: str | None, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _options(config: Config) -> Sequence[str]:
+def _options(config: Config, *, as_json: bool = False) -> Sequence[str]:
     pages = config.web
     options = ["--data", str(config.data), "--listen", pages.listen, "--until-stdin-closes", "--json"]
+    options.append(f"--log-format={'json' if as_json else config.watch.log_format}")
     options += [f"--name={name}" for name in pages.names]
     options += [f"--trusted-proxy={address}" for address in pages.trusted_proxies]
     if pages.certificate is not None:
@@ -59,7 +60,7 @@ async def pages_beside(config: Config, *, as_json: bool) -> AsyncIterator[None]:
         yield
         return
     child = await asyncio.create_subprocess_exec(
-        *safe_command("ldp_server", "web", *_options(config)),
+        *safe_command("ldp_server", "web", *_options(config, as_json=as_json)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={**safe_environment(), "LDP_SERVER": ""},

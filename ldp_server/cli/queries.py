@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, unread
 from ldp_client.protocol.domain import FieldItem
 from ldp_server.analyst import (
     Analyst,
@@ -29,7 +29,7 @@ from ldp_server.cli.curator.both_sources import VolunteersRelease, show_both, vo
 from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
-from ldp_server.cli.show import busy, item_text, lines, show_warnings, table, whole
+from ldp_server.cli.show import busy, item_text, lines, number_of, show_warnings, table, whole
 from ldp_server.heavy_hitters.results import HeavyHitter
 from ldp_server.oracles.independence.result import Independence
 from ldp_server.tables.words import COVERAGE_WORDS
@@ -52,8 +52,9 @@ def read_items(source: str) -> list[str]:
     """Return the items in a file, or on standard input (-), one a line."""
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidSpec(f"cannot read items from {source}: one a line, UTF-8 text") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = unread(error, "one a line, UTF-8 text")
+        raise InvalidSpec(f"cannot read items from {source}: {why}") from None
     if not text:
         raise InvalidSpec(f"{source} names no items: write one a line")
     return text.removesuffix("\n").split("\n")  # other line breaks may stand in an item
@@ -242,14 +243,23 @@ COVERAGE = {kind: COVERAGE_WORDS[kind.value] for kind in Coverage}
 
 def show_independence(found: Independence) -> None:
     """Print whether the reports look independent, below an answer."""
-    lines(found.line)
+    if found.visible_from is None:
+        lines("copies of reports would not be noticed here: the reports show too little for a test")
+    else:
+        lines(found.line)
     show_warnings(found)
+
+
+def show_outside(rows: Iterable[Estimate | Rest]) -> None:
+    """Say what an estimate outside its interval means, if there is one: an interval has only what is possible."""
+    if any(whole(row.estimate) != whole(min(max(row.estimate, row.low), row.high)) for row in rows):
+        lines("an estimate outside its interval comes from noise; 0 to 0 does not prove that nobody holds the item")
 
 
 def show_estimates(found: CollectionEstimates) -> None:
     """Print the estimates as a table."""
     percent = f"{found.confidence * 100:.6g}%"
-    columns = [("item", ""), ("users", "right"), ("± error", "right"), (f"{percent} interval", "right")]
+    columns = [("item", ""), ("users", "right"), ("standard error", "right"), (f"{percent} interval", "right")]
     for line in found.where:
         lines(f"Counted only: {line}")
     shown = found.rows[:_SHOWN]
@@ -259,8 +269,9 @@ def show_estimates(found: CollectionEstimates) -> None:
         cells.append(["everything else", *numbers_of(found.everything_else), ""])
     if judged:
         columns.append(("frequent?", ""))
-    caption = f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}"
+    caption = f"{number_of(found.reports, 'report')}; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
+    show_outside([*shown, *([] if found.everything_else is None else [found.everything_else])])
     if found.sets is not None:
         lines(*found.sets.in_words(found.reports))
     show_independence(found.independence)

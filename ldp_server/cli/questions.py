@@ -27,7 +27,7 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import COVERAGE, show_estimates, show_independence
-from ldp_server.cli.show import busy, table, whole
+from ldp_server.cli.show import busy, number_of, table, whole
 
 __all__ = ["BETWEEN", "attributes", "average", "confidence_option", "quantiles", "ranges", "together_option"]
 
@@ -96,11 +96,11 @@ def _show_average(found: CollectionAverage) -> None:
     cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
     columns = [
         ("average", "right"),
-        ("± error", "right"),
+        ("standard error", "right"),
         (_interval(found.confidence), "right"),
         ("who have one", "right"),
     ]
-    table(found.question, columns, [cells], f"{whole(found.reports)} reports; {COVERAGE[Coverage.EACH]}")
+    table(found.question, columns, [cells], f"{number_of(found.reports, 'report')}; {COVERAGE[Coverage.EACH]}")
     show_independence(found.independence)
 
 
@@ -131,7 +131,7 @@ def quantiles(analyst: Analyst, which: Which, at: tuple[float, ...], output: Out
 def _show_quantiles(found: CollectionQuantiles) -> None:
     columns = [("share", "right"), ("number", "right"), (_interval(found.confidence), "right")]
     rows = [[f"{row.share:g}", f"{row.estimate:,}", f"{row.low:,} to {row.high:,}"] for row in found.quantiles]
-    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
+    caption = f"{number_of(found.reports, 'report')}, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
     show_independence(found.independence)
 
@@ -185,13 +185,13 @@ def ranges(
 
 
 def _show_ranges(found: CollectionRanges) -> None:
-    columns = [("from", "right"), ("to", "right"), ("users", "right"), ("± error", "right")]
+    columns = [("from", "right"), ("to", "right"), ("users", "right"), ("standard error", "right")]
     columns.append((_interval(found.confidence), "right"))
     rows = [
         [f"{row.first:,}", f"{row.last:,}", whole(row.estimate), whole(row.standard_error), _ends(row.low, row.high)]
         for row in found.ranges
     ]
-    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
+    caption = f"{number_of(found.reports, 'report')}, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     table(found.question, columns, rows, caption)
     show_independence(found.independence)
 
@@ -227,7 +227,12 @@ def attributes(analyst: Analyst, which: Which, pairs: bool, whole_table: bool, t
 
 
 def _show_attributes(found: CollectionAttributes) -> None:
-    columns = [("who hold", ""), ("users", "right"), ("± error", "right"), (_interval(found.confidence), "right")]
+    columns = [
+        ("who hold", ""),
+        ("users", "right"),
+        ("standard error", "right"),
+        (_interval(found.confidence), "right"),
+    ]
     rows = [
         [
             " + ".join(row.attributes),
@@ -237,7 +242,7 @@ def _show_attributes(found: CollectionAttributes) -> None:
         ]
         for row in found.rows
     ]
-    table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    table(found.question, columns, rows, f"{number_of(found.reports, 'report')}; {COVERAGE[found.coverage]}")
     show_independence(found.independence)
 
 

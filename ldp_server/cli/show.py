@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ldp_server.answers.to_json import dump
-from ldp_server.answers.words import item_text, moment, whole
+from ldp_server.answers.words import item_text, moment, number_of, signed, whole
 from ldp_server.oracles.independence.result import Independence
 
 __all__ = [
@@ -21,10 +21,12 @@ __all__ = [
     "item_text",
     "lines",
     "moment",
+    "number_of",
     "print_json",
     "progress_bar",
     "properties",
     "show_warnings",
+    "signed",
     "table",
     "whole",
 ]

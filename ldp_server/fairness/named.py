@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ldp_client.decisions import DecisionMap
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, unread
 from ldp_server.answers.estimates import Estimates
 from ldp_server.answers.words import item_text, visible
 from ldp_server.fairness.bias import checked_distances, earth_mover, transport_interval
@@ -71,8 +71,9 @@ def read_named(file: Path) -> NamedTable:
     """Read a table with names."""
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidSpec(f"cannot read {file}: {_FORM}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = unread(error, _FORM)
+        raise InvalidSpec(f"cannot read {file}: {why}") from None
     return named_table(text, str(file))
 
 

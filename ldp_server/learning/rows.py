@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec, LdpError
+from ldp_client.errors import InvalidSpec, LdpError, unread
 from ldp_server.arrays.packing import unpack
 from ldp_server.oracles.base import Floats
 
@@ -52,8 +52,9 @@ def _csv(file: Path) -> dict[str, Column]:
             if len(set(names)) != len(names) or not all(names):
                 raise InvalidSpec(f"{file} begins with a line of names, each of them once")
             rows = list(_lines(lines, len(names)))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise InvalidSpec(f"cannot read {file}: it is CSV with a line of names, in UTF-8, or Parquet") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = unread(error, "it is CSV with a line of names, in UTF-8, or Parquet")
+        raise InvalidSpec(f"cannot read {file}: {why}") from None
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
 
 
@@ -80,8 +81,9 @@ def _parquet(file: Path) -> dict[str, Column]:
             if opened.metadata.num_rows > _MOST_ROWS:
                 raise InvalidSpec(f"the file has more than {_MOST_ROWS:,} rows: take some of them")
             table = opened.read()
-    except (OSError, pyarrow.ArrowException):
-        raise InvalidSpec(f"cannot read {file}: it is no Parquet file that can be opened") from None
+    except (OSError, pyarrow.ArrowException) as error:
+        why = unread(error, "it is no Parquet file that can be opened")
+        raise InvalidSpec(f"cannot read {file}: {why}") from None
     return {name: table.column(name).to_pylist() for name in table.column_names}
 
 

@@ -77,7 +77,7 @@ _ASSUMED = {
     "ones larger",
     QuestionKind.AVERAGE: "for {numbers}",
     QuestionKind.QUANTILES: "for numbers spread {spread}; the error is that of the share of users at or below the "
-    "quantile {share}",
+    "quantile {quantile}",
     QuestionKind.RANGES: "for numbers spread {spread}, and the range from the lowest number that holds about "
     "{share} of them",
     QuestionKind.ATTRIBUTES: "for {sets}",
@@ -88,9 +88,10 @@ _ASSUMED = {
 def assumption(goal: Goal) -> str:
     """Return in words what an error is worked out for."""
     planned = item_of(goal)[1] if goal.kind is QuestionKind.FREQUENCIES else goal.share or _USUAL.get(goal.kind, 0.0)
-    share, sampled = f"{planned:.3g}", goal.sample is not None
+    share, sampled = f"{planned * 100:.3g}%", goal.sample is not None
     return _ASSUMED[goal.kind].format(
         share=share,
+        quantile=f"{planned:.3g}",
         spread="as in the sample" if sampled else "evenly",
         numbers="numbers spread as in the sample" if sampled else "the numbers with the largest error",
         sets="the one with the largest error, if sets are held as in the sample"

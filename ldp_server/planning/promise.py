@@ -111,8 +111,8 @@ def _cost(plan: Plan) -> str:
 
 
 def _privacy(plan: Plan) -> str:
-    guess = best_guess(plan.epsilon, 0.5)
+    guess = math.ceil(best_guess(plan.epsilon, 0.5) * 1000) / 10
     return (
-        f"Whoever sees a report and guessed a fact about its sender with probability 50% can guess it with at most "
-        f"{guess:.1%}, whatever else they know."
+        f"Whoever believed a fact about a user with probability 50% believes it with at most {guess:.1f}% after seeing "
+        "the user's report, whatever else they know."
     )

@@ -211,4 +211,5 @@ def _sentences(
     )
     for (name, error), cost in zip(list(compared.items())[1:], costs, strict=False):
         yield f"With {name}, the standard error would be {share_in_words(error)}: {cost}."
-    yield f"Half this error takes {4 * users:,} reports. A report has {made.report_bytes} bytes."
+    size = made.report_bytes
+    yield f"Half this error takes {4 * users:,} reports. A report has {size} byte{'s' * (size > 1)}."

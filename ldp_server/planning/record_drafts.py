@@ -169,8 +169,10 @@ def _sentences(
         needed = _users_for(users, within, _CLEAR), _users_for(users, error, 1 / goal.record.size)
         yield f"Careful: this is too few users to tell most cells from empty ones. It takes {min(needed):,}."
     for other in designs[1:]:
-        yield f"Asked as {other.form}, it would be {share_in_words(other.standard_error(users))}."
+        yield f"If asked as {other.form}, it would be {share_in_words(other.standard_error(users))}."
     drawn = ", ".join(f"{name} {float(chance):.0%}" for name, chance in made.randomizer.parts)
     number = len(best.parameters["tables"])
-    yield f"Each device draws one of {number} tables ({best.form}) and answers it. How often each field: {drawn}."
-    yield f"Half this error takes {4 * users:,} reports. A report has {made.randomizer.report_bytes} bytes."
+    asked = "answers the one table" if number == 1 else f"draws one of {number} tables ({best.form}) and answers it"
+    size = made.randomizer.report_bytes
+    yield f"Each device {asked}. How often each field: {drawn}."
+    yield f"Half this error takes {4 * users:,} reports. A report has {size} byte{'s' * (size > 1)}."

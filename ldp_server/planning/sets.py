@@ -77,8 +77,9 @@ class SetsGoal:
                 "a plan of sets needs the sizes of the users' sets, such as 0:20, 1:30, 2:30, 5:20, or `most`, where "
                 "nobody can hold more items"
             )
-        if any(not 0 <= size <= len(self.names) for size in self.sizes):
-            raise InvalidSpec(f"a set has 0 to {len(self.names)} of the items")
+        for size in self.sizes:
+            if not 0 <= size <= len(self.names):
+                raise InvalidSpec(f"nobody can hold {size} items: {len(self.names)} are listed")
         if self.sizes and not (
             all(math.isfinite(weight) and weight >= 0 for weight in self.sizes.values())
             and any(size and weight for size, weight in self.sizes.items())

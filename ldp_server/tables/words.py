@@ -12,9 +12,9 @@ from ldp_server.tables.items import item_of
 __all__ = ["COVERAGE_WORDS", "item_words", "number", "percent", "printable"]
 
 COVERAGE_WORDS: Mapping[str, str] = {
-    "each": "each interval alone is right with this confidence",
-    "together": "all intervals are right at once with this confidence",
-    "selected": "the intervals allow for having picked the largest of the whole domain",
+    "each": "each interval, taken alone, holds the truth with this confidence",
+    "together": "all intervals hold the truth at once with this confidence",
+    "selected": "all intervals hold the truth at once with this confidence, although the largest were picked",
     "looks": "if nothing changes, all looks together say 'cannot tell' with this confidence",
     "listed": "an interval is for its item alone, given that the item is listed",
 }

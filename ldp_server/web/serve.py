@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import sys
@@ -78,6 +79,7 @@ async def _serve(
         ssl_certfile=None if settings.certificate is None else str(settings.certificate),
         ssl_keyfile=None if settings.key is None else str(settings.key),
     )
+    logging.getLogger("uvicorn").setLevel("WARNING")  # its start and its end are in our own lines
     server = _Pages(config)
 
     def stop() -> None:

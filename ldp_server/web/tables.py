@@ -14,7 +14,7 @@ from ldp_server.answers.estimates import Coverage, Estimates
 from ldp_server.answers.fields.areas import AreasAnswer
 from ldp_server.answers.fields.averages import AveragesAnswer
 from ldp_server.answers.numbers import AverageAnswer, QuantilesAnswer, RangesAnswer
-from ldp_server.answers.words import item_text, visible, whole
+from ldp_server.answers.words import item_text, signed, visible, whole
 from ldp_server.fairness.gaps import GapsAnswer, GroupShare
 from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.learning.line import LineAnswer
@@ -68,10 +68,10 @@ def table_of(answer: Any, truth: Mapping[Any, int] | None = None) -> TableView:
         return _rules(answer) if isinstance(answer, RulesAnswer) else _line(answer)
     if isinstance(answer, AttributesAnswer):
         rows = [[" + ".join(map(visible, row.attributes)), *_users(row)] for row in answer.rows]
-        return TableView(("who hold", "users", "± error", _interval(answer.confidence)), rows)
+        return TableView(("who hold", "users", "standard error", _interval(answer.confidence)), rows)
     if isinstance(answer, RangesAnswer):
         rows = [[f"{row.first:,}", f"{row.last:,}", *_users(row)] for row in answer.ranges]
-        return TableView(("from", "to", "users", "± error", _interval(answer.confidence)), rows, frozenset())
+        return TableView(("from", "to", "users", "standard error", _interval(answer.confidence)), rows, frozenset())
     return _few(answer)
 
 
@@ -85,7 +85,14 @@ def _few(answer: Any) -> TableView:
     if isinstance(answer, AverageAnswer | AveragesAnswer):
         return _average(answer) if isinstance(answer, AverageAnswer) else _averages(answer)
     if isinstance(answer, GapsAnswer):
-        heads = (visible(answer.group), "share", "± error", _interval(answer.confidence), "users", "± error")
+        heads = (
+            visible(answer.group),
+            "share",
+            "standard error",
+            _interval(answer.confidence),
+            "users",
+            "standard error",
+        )
         return TableView(heads, [_group(row) for row in answer.rows])
     if isinstance(answer, AreasAnswer):
         return _areas(answer)
@@ -96,7 +103,7 @@ def _average(answer: AverageAnswer) -> TableView:
     row = answer.average
     error = "unknown" if math.isinf(row.standard_error) else f"{row.standard_error:,.4g}"
     cells = [f"{row.estimate:,.6g}", error, f"{row.low:,.6g} to {row.high:,.6g}", whole(row.holders)]
-    return TableView(("average", "± error", _interval(answer.confidence), "who have one"), [cells], frozenset())
+    return TableView(("average", "standard error", _interval(answer.confidence), "who have one"), [cells], frozenset())
 
 
 def _averages(answer: AveragesAnswer) -> TableView:
@@ -112,7 +119,7 @@ def _averages(answer: AveragesAnswer) -> TableView:
         ]
         for row in answer.averages
     ]
-    heads = ("cell", f"average of {visible(answer.number)}", "± error", interval, "who have one", interval)
+    heads = ("cell", f"average of {visible(answer.number)}", "standard error", interval, "who have one", interval)
     return TableView(heads, rows)
 
 
@@ -132,8 +139,8 @@ def _rules(answer: RulesAnswer) -> TableView:
             visible(row.rule),
             "not seen" if math.isinf(row.standard_error) else f"{row.estimate:.1%}",
             f"{row.low:.1%} to {row.high:.1%}",
-            f"{row.gain:+.1%}",
-            f"{row.gain_low:+.1%} to {row.gain_high:+.1%}",
+            signed(row.gain),
+            f"{signed(row.gain_low)} to {signed(row.gain_high)}",
             row.verdict.value,
         ]
         for row in answer.rows
@@ -148,7 +155,9 @@ def _line(answer: LineAnswer) -> TableView:
         [visible(row.name), f"{row.estimate:.4g}", f"{row.standard_error:.2g}", f"{row.low:.4g} to {row.high:.4g}"]
         for row in answer.rows
     ]
-    return TableView(("field", f"adds to {visible(answer.label)}", "± error", _interval(answer.confidence)), rows)
+    return TableView(
+        ("field", f"adds to {visible(answer.label)}", "standard error", _interval(answer.confidence)), rows
+    )
 
 
 def _group(row: GroupShare) -> list[str]:
@@ -163,8 +172,8 @@ def gaps_of(answer: GapsAnswer) -> TableView:
     rows = [
         [
             f"{visible(one.first)} minus {visible(one.second)}",
-            f"{one.estimate:+.1%}",
-            f"{one.low:+.1%} to {one.high:+.1%}",
+            signed(one.estimate),
+            f"{signed(one.low)} to {signed(one.high)}",
             one.verdict.value,
         ]
         for one in answer.gaps
@@ -184,7 +193,7 @@ def _with_truth(table: TableView, items: Sequence[Any], truth: Mapping[Any, int]
 
 
 def _estimates(answer: Estimates) -> TableView:
-    heads = ["item", "users", "± error", _interval(answer.confidence)]
+    heads = ["item", "users", "standard error", _interval(answer.confidence)]
     judged = "verdict" in answer.rows.columns
     rows = [
         [item_text(row.item), *_users(row), *([row.verdict.value] if row.verdict is not None else [])]
@@ -197,7 +206,7 @@ def _estimates(answer: Estimates) -> TableView:
 
 
 def _hitters(answer: HeavyHitters) -> TableView:
-    heads = ["item", "users", "± error", "95% interval", "right for every item at once", "score"]
+    heads = ["item", "users", "standard error", "95% interval", "right for every item at once", "score"]
     named = answer.dictionary is not None
     listed = [*answer.items, *([] if answer.none is None else [answer.none])]
     rows = [

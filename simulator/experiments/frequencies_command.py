@@ -59,7 +59,7 @@ def show(found: frequencies.Frequencies) -> None:
         f"The mean square error is {shape['mse_over_optimum']:.3f} times the optimum{consistent}.\n"
         f"{shape['coverage']:.1%} of the 95% intervals contain the truth. "
         f"The largest error is {shape['max_error']:,.0f} users.\n"
-        f"The lower bound has the shape {shape['lower_bound']:,.0f} users, up to an unknown constant.\n"
+        f"No one-round protocol has a largest error below {shape['lower_bound']:,.0f} users times some constant.\n"
         f"{independence_text(found.independence)}"
         f"CPU seconds: {seconds['randomize']:.3f} to randomize, {seconds['aggregate']:.3f} to count, "
         f"{seconds['estimate']:.3f} to estimate. Memory: {shape['peak_rss_mb']:.0f} MB."

@@ -70,7 +70,10 @@ class _Asked(TypedDict):
 )
 @click.option("--decoder", help="Decoder, see docs/heavy-hitters.md. [default: the mechanism's own]")
 @click.option(
-    "--plant", default="1.2,1.4,1.6", show_default=True, help="Plant items at these multiples of D_opt, or none."
+    "--plant",
+    default="1.2,1.4,1.6",
+    show_default=True,
+    help="Plant items at these multiples of D_opt, the error of an ideal scan of the domain, or none.",
 )
 @click.option(
     "--each", type=click.IntRange(1, 100), default=2, show_default=True, help="Planted items at each multiple."

@@ -109,7 +109,11 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "runs": (
         "--runs",
-        {"type": click.IntRange(1, MAX_RUNS), "default": 1, "help": "Number of runs, each with its own coins."},
+        {
+            "type": click.IntRange(1, MAX_RUNS),
+            "default": 1,
+            "help": "Number of runs, each with random choices of its own.",
+        },
     ),
     "copies": (
         "--copies",
@@ -143,7 +147,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "type": click.IntRange(0, (1 << 32) - 1),
             "default": 1,
-            "help": "Seed of all coins; the same seed gives the same result.",
+            "help": "Seed of all random choices; the same seed gives the same result.",
         },
     ),
 }

@@ -107,11 +107,11 @@ def _show_goal(row: GoalRow) -> None:
         return
     columns = ["mechanism", "standard_error", "printed_error", "measured_error", "coverage"]
     print_table(f"{row['runs']} runs of {row['users']:,} users", [row], columns)
-    click.echo(f"The error was {_held(row['error_held'])}; the intervals were {_held(row['intervals_held'])}.")
+    click.echo(f"The error is {_held(row['error_held'])}. The intervals are {_held(row['intervals_held'])}.")
 
 
 def _held(kept: bool) -> str:
-    return "held: as planned" if kept else "missed: not as planned"
+    return "as planned" if kept else "not as planned: chance does this once in 1,000 times"
 
 
 def _goal_page(row: GoalRow) -> Report:
@@ -146,6 +146,7 @@ def show(table: list[PlanRow], verified: bool) -> None:
     caption = (
         f"Best first. smallest share: the least share of users from which an item is {told} with probability 95%.\n"
         f"{together}"
+        "users needed: for a share of --frequency (-: not given).\n"
         "seconds: time to count all reports and to estimate everything, at a reference speed."
     )
     title = f"{first['users']:,} users, {elements(first['domain'])} elements, epsilon = {first['epsilon']}"

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, unread
 from ldp_client.protocol.domain import MAX_FIELDS, Categories, Domain, Field, Integers, Record, YesNo
 
 __all__ = ["RecordPopulation", "correlated", "read_records"]
@@ -113,8 +113,9 @@ def _columns(file: Path, wanted: Sequence[str]) -> dict[str, list[str]]:
                 raise InvalidSpec(f"a simulation of records takes 2 to {MAX_FIELDS} columns: choose some (--columns)")
             places = [header.index(name) for name in names]
             lines = list(_lines(rows, len(header), places))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise InvalidSpec(f"cannot read {file}: it must be CSV with a header, in UTF-8") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = unread(error, "it must be CSV with a header, in UTF-8")
+        raise InvalidSpec(f"cannot read {file}: {why}") from None
     if not lines:
         raise InvalidSpec(f"{file} has no lines below its header")
     return dict(zip(names, (list(column) for column in zip(*lines, strict=True)), strict=True))

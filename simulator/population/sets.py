@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, unread
 from ldp_client.protocol.domain import MAX_SET_NAMES
 from ldp_server.arrays.hashing import Indexes
 
@@ -84,8 +84,9 @@ def read_sets(file: Path, items: int) -> SetPopulation:
     """Read a file, and list its most frequent items."""
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise InvalidSpec(f'cannot read {file}: a line a user, items with "{_AND}" between them, in UTF-8') from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = unread(error, f'a line a user, items with "{_AND}" between them, in UTF-8')
+        raise InvalidSpec(f"cannot read {file}: {why}") from None
     sets = [{part.strip() for part in line.split(_AND)} - {""} for line in lines]
     counts = Counter(name for one in sets for name in one)
     names = sorted(sorted(counts), key=lambda name: -counts[name])[: min(items, MAX_SET_NAMES)]

@@ -91,7 +91,7 @@ def shown(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:,.4g}"
     return str(value)
 
 

@@ -110,7 +110,7 @@ def _between(text: str) -> tuple[int, int]:
 
 _OPTIONS = (
     click.option("--kind", type=click.Choice([kind.value for kind in QuestionKind]), help="Plan one question."),
-    click.option("--within", type=float, help="With --kind: the error wanted (ldp_server.planning says of what)."),
+    click.option("--within", type=float, help="With --kind: the error wanted (docs/planning.md says of what)."),
     click.option("--share", type=float, help="With --kind: plan for an item or attribute of this share."),
     click.option("--change", is_flag=True, help="With --kind: plan for the change between two periods."),
     click.option("--missing", is_flag=True, help="With --kind average: some users have no number."),

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import ldp_client
 from ldp_client import Attributes
 from ldp_client.cli import main
 from tests.client.collectors import HonestCollector, serving
@@ -122,6 +123,8 @@ def test_a_refusal_is_exit_code_one(run, files, tmp_path):
         (["ledger", "--storage", "x", "--max-epsilon", "1", "--budget", "0.5", "--period", "1 day", "--lifetime", "9"],
          "max_epsilon <= budget"),
         (["ledger", "--storage", "x", "--policy", "nowhere"], "nowhere"),
+        (["ledger", "--storage", "x", "--policy", "y", "--max-epsilon", "0.1"], "the whole policy"),
+        (["ledger", "--storage", "x", "--policy", "y", "--collector-key", "00"], "the whole policy"),
         (["outbox", "--storage", "x", "--server", "far.example.org:1", "--plaintext", *LIMITS], "plain text"),
     ],
 )  # fmt: skip
@@ -160,8 +163,8 @@ def test_ledger_states_the_plain_sum(run, tmp_path):
     code, out, _ = run("ledger", "--storage", tmp_path, *limits, "--json")
     said = json.loads(out)["statement"]
     assert code == 0 and said[:2] == [
-        "This device so far: eps = 60 (basic).",
-        "Two such devices of one person or household: eps = 120 (basic).",
+        "This device so far: eps = 60 (added up).",
+        "Two such devices of one person or household: eps = 120 (added up).",
     ]
 
 
@@ -205,6 +208,9 @@ def test_explain_a_small_domain_lists_everything(run, files):
     assert sum(Fraction(example["this_item"]) for example in found["examples"]) == 1
     code, out, _ = run("explain", files["colour"], stdin=b"red\n")
     assert "50:50" in out and "73.2% sure" in out and "2.718282 times" in out
+    assert "would answer `none`" not in out
+    for nothing in (b"purple\n", b"\n"):
+        assert "would answer `none`" in run("explain", files["colour"], stdin=nothing)[1]
 
 
 def test_explain_charges_nothing_and_needs_no_storage(run, files, tmp_path, monkeypatch):
@@ -213,6 +219,12 @@ def test_explain_charges_nothing_and_needs_no_storage(run, files, tmp_path, monk
     assert run("explain", files["page"], stdin=b"abc\n")[0] == 0
     assert run("explain", files["habits"], stdin=b"smoke + drive\n")[0] == 0
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_version(run, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        run("--version")
+    assert capsys.readouterr().out == f"ldp-client, version {ldp_client.__version__}\n"
 
 
 def test_every_command_has_help():

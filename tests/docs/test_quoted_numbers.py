@@ -142,7 +142,7 @@ QUOTES = (
     Quote("docs/heavy-hitters.md", "items below {} D_opt at 64 bits", lambda: least_listed(64), ".2f"),
     Quote("docs/heavy-hitters.md", "at 64 bits, {} at 16 bytes", lambda: least_listed(129), ".2f"),
     Quote("docs/heavy-hitters.md", "at 16 bytes and {} at 32 bytes", lambda: least_listed(257), ".2f"),
-    Quote("docs/oracles.md", "this is a standard error of {} users", lambda: round(sigma()), ",.0f"),
+    Quote("docs/oracles.md", "At epsilon = 1 that is {} of a million users", lambda: round(sigma()), ",.0f"),
     Quote("ldp_client/privacy/information.py", "At eps = 1 this is {} nats", lambda: nats(1), ".4f"),
     Quote("ldp_client/privacy/information.py", "eps tanh(eps/2) gives {}, eps^2/2", lambda: math.tanh(0.5), ".4f"),
     Quote("ldp_server/answers/choose.py", "({} for Zipf(1.1) over", lambda: float((zipf(10_000) ** 2).sum()), ".3f"),

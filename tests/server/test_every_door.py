@@ -367,7 +367,7 @@ def test_every_door_gives_the_same_numbers(server, counted, question, monkeypatc
         assert isinstance(called, ServerRefused)
         assert (code, out) == (1, "")
         assert not list(tmp_path.iterdir())
-        assert err == f"ldp-server: {called.reason.lower().replace('_', ' ')}: {called.detail}\n"
+        assert err == f"ldp-server: {called.detail}\n"
         assert question.startswith("heavy hitters") or called.detail == str(found)
         assert not question.startswith("heavy hitters") or name in DECODERS or all(n in err for n in DECODERS)
 
@@ -512,7 +512,7 @@ def question_of(given):
 
 def check_way_out(refusal, given, command, line):
     """Who asks for a change that is not told reads what to ask instead, and of whom it is told: one line."""
-    assert line.startswith("ldp-server: ") and line.endswith(f": {refusal}\n")
+    assert line == f"ldp-server: {refusal}\n"
     assert "compare" in refusal and command != "trend"
     if command == "change" and set(given) <= {"items", "attributes"}:
         assert TOLD_OF in refusal
@@ -790,7 +790,7 @@ def test_copies_are_said_of_trends_changes_and_comparisons_at_every_door(server,
     arguments = ("trend", collection.id.hex(), "--items", "-")
     code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
     assert (code, out) == (1, "")
-    assert err.startswith("ldp-server: failed precondition: period 604: these reports are not independent")
+    assert err.startswith("ldp-server: period 604: these reports are not independent")
 
 
 def test_too_many_copies_are_refused_in_a_sentence(server, monkeypatch, capsys):
@@ -802,7 +802,7 @@ def test_too_many_copies_are_refused_in_a_sentence(server, monkeypatch, capsys):
         deliver(server, collection, np.arange(5000) % 4 + 1)
     code, out, err = shell(monkeypatch, capsys, server.data, "estimate", collection.id.hex(), "--top", "3")
     assert (code, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith("ldp-server: failed precondition: these reports are not independent")
+    assert err.startswith("ldp-server: these reports are not independent")
 
 
 def test_every_look_has_a_line_for_every_mechanism_and_all_its_questions():
@@ -830,7 +830,7 @@ def test_every_look_through_every_door(server, counted, question, monkeypatch, c
         assert (found["every_look"], found["more_for_half"]) == (True, 3 * USERS)
         code, out, err = shell(monkeypatch, capsys, server.data, *arguments, stdin=line)
         assert "right at every look" in out
-        assert f"takes {3 * USERS:,} more reports: the server does not know yet how many come a day" in out
+        assert f"takes {3 * USERS:,} more reports: the server cannot say yet how many days that is" in out
     else:
         assert "for every look" in str(found)
         assert code == 1
@@ -893,7 +893,7 @@ def test_a_collection_that_is_gone_or_unknown(server, monkeypatch, capsys):
                 analyst.delete_collection(collection)
         code, out, err = shell(monkeypatch, capsys, server.data, "average", collection.id.hex())
         assert (code, out, err.count("\n")) == (1, "", 1)
-        assert err.startswith("ldp-server: not found: ")
+        assert err.startswith(("ldp-server: no collection has an id", "ldp-server: this collection was deleted"))
 
 
 @pytest.mark.parametrize(

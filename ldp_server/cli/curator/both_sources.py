@@ -18,7 +18,7 @@ from ldp_server.answers.merging.cohorts import MergedAnswer
 from ldp_server.answers.merging.released import TABLES
 from ldp_server.answers.merging.signed import SignedRelease, public_key, read_release
 from ldp_server.answers.merging.sources import CONDITIONS
-from ldp_server.cli.show import item_text, lines, table, whole
+from ldp_server.cli.show import item_text, lines, number_of, table, whole
 
 __all__ = ["VolunteersRelease", "show_both", "show_merged", "show_merged_average", "volunteers_options"]
 
@@ -133,7 +133,7 @@ def show_merged_average(title: str, found: MergedAverages) -> None:
 
 def _below(found: MergedAnswer | MergedAverages) -> None:
     lines(
-        f"{whole(found.volunteers)} volunteers and {whole(found.reports)} reports; each interval holds with "
+        f"{whole(found.volunteers)} volunteers and {number_of(found.reports, 'report')}; each interval holds with "
         f"{found.confidence:.0%} if both are drawn from one population. ± is one standard error."
     )
     if found.warning is not None:

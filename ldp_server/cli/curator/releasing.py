@@ -89,7 +89,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @curator.command(epilog=f"Kinds of release:\n\n{_KINDS}")
-@click.argument("kind", type=click.Choice(list(_ALL_KINDS)))
+@click.argument("kind", type=click.Choice(list(_ALL_KINDS)), metavar="KIND")
 @click.option("--data-set", required=True, help="The name under which the ledger knows these people.")
 @click.option("--data", type=_PATH, help="A .csv or .parquet file, one row for each person.")
 @click.option("--column", multiple=True, help="The column that the release is about; some kinds take several.")
@@ -126,10 +126,10 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 def release(kind: str, data_set: str, home: Path, as_json: bool, **given: Any) -> None:
     """Release something about people, once the budget of their data set covers it.
 
-    The people are the rows of a file (--data), or volunteers whose sealed records a collection server keeps
-    (--volunteers). The guarantee is for replacement: one person's record becomes another one, and their number is
-    public. The release is signed and stored with its charge; what fails releases and charges nothing. Choose --items,
-    --cuts and the kind without looking at the records.
+    KIND is one of those listed at the end. The people are the rows of a file (--data), or volunteers whose sealed
+    records a collection server keeps (--volunteers). The guarantee is for replacement: one person's record becomes
+    another one, and their number is public. The release is signed and stored with its charge; what fails releases
+    and charges nothing. Choose --items, --cuts and the kind without looking at the records.
     """
     mechanism = _mechanism(kind, given)
     library = f"opendp {library_version()}"

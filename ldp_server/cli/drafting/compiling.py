@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_client.collection import Collection
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, unread
 from ldp_client.mechanisms.compiled_channel import MAX_OUTCOMES, CompiledChannel
 from ldp_client.mechanisms.shifted_channel import ShiftedChannel
 from ldp_client.protocol.domain import Record
@@ -208,8 +208,9 @@ def _table(file: Path, elements: int | None) -> Floats:
     try:
         with file.open(encoding="utf-8", newline="") as stream:
             rows = [[float(cell) for cell in row] for row in csv.reader(stream) if row]
-    except (OSError, UnicodeDecodeError, ValueError, csv.Error):
-        raise InvalidSpec(f"cannot read {file}: lines of numbers with commas between them") from None
+    except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
+        why = unread(error, "lines of numbers with commas between them")
+        raise InvalidSpec(f"cannot read {file}: {why}") from None
     if not rows or len({len(row) for row in rows}) != 1 or (elements is not None and len(rows) != elements):
         wanted = "lines" if elements is None else f"{elements} lines, one for none and one for each item,"
         raise InvalidSpec(f"{file} must have {wanted} with as many numbers each")

@@ -16,7 +16,7 @@ import click
 from ldp_client.collection import SMALLEST_BATCHES, Schedule
 from ldp_client.collection_text import moment_of
 from ldp_client.durations import parse_duration
-from ldp_client.errors import InvalidSpec
+from ldp_client.errors import InvalidSpec, unread
 from ldp_client.protocol.domain import Attributes, Categories, Domain, Field, Integers, Record, Strings, YesNo
 from ldp_server.answers.to_json import to_json
 from ldp_server.cli.collections import collection
@@ -388,8 +388,9 @@ def _names(options: DraftOptions) -> tuple[str, ...]:
     try:
         source = options.answers
         text = sys.stdin.read() if str(source) == "-" else source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise InvalidSpec(f"cannot read answers from {options.answers}: one a line, UTF-8 text") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = unread(error, "one a line, UTF-8 text")
+        raise InvalidSpec(f"cannot read answers from {options.answers}: {why}") from None
     found = tuple(line for line in text.splitlines() if line.strip())
     if not found:
         raise InvalidSpec(f"{options.answers} names no answers: write one a line")

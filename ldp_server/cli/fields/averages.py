@@ -15,7 +15,7 @@ from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import COVERAGE, show_independence
 from ldp_server.cli.questions import confidence_option, together_option
-from ldp_server.cli.show import busy, item_text, table, whole
+from ldp_server.cli.show import busy, item_text, number_of, table, whole
 
 __all__ = ["averages"]
 
@@ -45,7 +45,7 @@ def _show_averages(found: CollectionAverages, top: int | None) -> None:
     columns = [
         ("cell", ""),
         (f"average of {found.number}", "right"),
-        ("± error", "right"),
+        ("standard error", "right"),
         (interval, "right"),
         ("who have one", "right"),
         (interval, "right"),
@@ -54,7 +54,7 @@ def _show_averages(found: CollectionAverages, top: int | None) -> None:
     if top is not None and top < len(shown):
         kept = sorted(range(len(shown)), key=lambda place: -shown[place].users)[:top]
         shown, left = [shown[place] for place in sorted(kept)], len(shown) - top
-    caption = f"{whole(found.reports)} reports, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
+    caption = f"{number_of(found.reports, 'report')}, {whole(found.holders)} with a number; {COVERAGE[found.coverage]}"
     if any(math.isinf(row.standard_error) for row in shown):
         caption += "\ntoo few to tell: the reports do not rule out any average of the range"
     if left:

@@ -15,7 +15,7 @@ from ldp_server.cli.outputs import Output, every_look_option, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import COVERAGE, show_independence
 from ldp_server.cli.questions import confidence_option, together_option
-from ldp_server.cli.show import busy, table, whole
+from ldp_server.cli.show import busy, number_of, table, whole
 
 __all__ = ["AREA", "areas_of_map"]
 
@@ -79,7 +79,7 @@ def _show_areas(found: CollectionAreas) -> None:
         ]
         for row in found.areas
     ]
-    caption = f"{whole(found.reports)} reports, {whole(found.holders)} on the map; {COVERAGE[found.coverage]}"
+    caption = f"{number_of(found.reports, 'report')}, {whole(found.holders)} on the map; {COVERAGE[found.coverage]}"
     if not all(row.on_lines for row in found.areas):
         caption += "\nintervals hold wherever the users of cut cells are; without --area: the tiles, which are not cut"
     table(found.question, columns, rows, caption)

@@ -18,7 +18,7 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.outputs import Output, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import numbers_of, read_items, show_independence
-from ldp_server.cli.show import item_text, lines, progress_bar, table, whole
+from ldp_server.cli.show import item_text, lines, number_of, progress_bar, table
 from ldp_server.heavy_hitters import BETA, Copies
 from ldp_server.heavy_hitters.dictionary import words_of
 
@@ -120,7 +120,13 @@ def _start(source: str | None) -> Iterable[Item] | Literal["last"] | None:
 
 
 def _show(found: CollectionHeavyHitters) -> None:
-    columns = [("item", ""), ("users", "right"), ("± error", "right"), ("95% interval", "right"), ("score", "right")]
+    columns = [
+        ("item", ""),
+        ("users", "right"),
+        ("standard error", "right"),
+        ("95% interval", "right"),
+        ("score", "right"),
+    ]
     listed = [*found.items, *([] if found.none is None else [found.none])]
     rows = [[item_text(row.item), *numbers_of(row), f"{row.score:.1f}"] for row in listed]
     if found.dictionary is not None:
@@ -130,8 +136,9 @@ def _show(found: CollectionHeavyHitters) -> None:
             for cells, row in zip(rows, listed, strict=True)
         ]
     caption = (
-        f"{whole(found.reports)} reports, {len(found.items)} items; an interval is for its item alone, given that the "
-        "item is listed"
+        f"{number_of(found.reports, 'report')}, {number_of(len(found.items), 'item')}; an interval is for its item "
+        "alone, given that the item is listed\n"
+        "score: the estimate, in standard errors of an item that nobody holds"
     )
     table(found.question, columns, rows, caption)
     show_independence(found.independence)

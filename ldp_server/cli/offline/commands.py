@@ -16,7 +16,7 @@ from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.files import replaced_private_file
 from ldp_server.cli.main import cli
-from ldp_server.cli.show import item_text, lines, print_json, progress_bar, table, whole
+from ldp_server.cli.show import item_text, lines, number_of, print_json, progress_bar, table, whole
 from ldp_server.heavy_hitters import BETA, HeavyHitters
 from ldp_server.offline import (
     CountsFile,
@@ -159,5 +159,5 @@ def _show(path: Path, found: HeavyHitters, limit: int) -> None:
         [item_text(row.item), whole(row.estimate), whole(row.standard_error), f"{whole(row.low)} to {whole(row.high)}"]
         for row in found.items[:limit]
     ]
-    columns = [("item", ""), ("users", "right"), ("± error", "right"), ("95% interval", "right")]
-    table(str(path), columns, rows, f"{whole(found.reports)} reports, {len(found.items)} items")
+    columns = [("item", ""), ("users", "right"), ("standard error", "right"), ("95% interval", "right")]
+    table(str(path), columns, rows, f"{number_of(found.reports, 'report')}, {len(found.items)} items")

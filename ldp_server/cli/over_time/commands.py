@@ -20,7 +20,7 @@ from ldp_server.cli.outputs import Output, output_options
 from ldp_server.cli.over_time.options import PERIODS, period_options, periods_text
 from ldp_server.cli.queries import COVERAGE, read_items, read_where, show_independence
 from ldp_server.cli.questions import BETWEEN, confidence_option, together_option
-from ldp_server.cli.show import busy, table, whole
+from ldp_server.cli.show import busy, number_of, table, whole
 
 __all__ = ["change", "compare", "trend"]
 
@@ -125,7 +125,7 @@ def _show_trend(found: CollectionTrend) -> None:
             value, low, high = (_value(one * scale, share=users) for one in (point.estimate, point.low, point.high))
             dates = period_dates(point.begins, point.ends)
             rows.append([line.label, str(point.period), dates, whole(point.reports), value, f"{low} to {high}"])
-    table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    table(found.question, columns, rows, f"{number_of(found.reports, 'report')}; {COVERAGE[found.coverage]}")
     show_independence(found.independence)
 
 
@@ -167,7 +167,7 @@ def _show_change(found: CollectionChange) -> None:
             rows.append([line.label, str(look.period), *values, f"{low} and {high}", look.direction.value])
     alpha = f"{(1 - found.confidence) * 100:.3g}%"
     caption = f"where nothing changes, all looks together say that it did with a probability of at most {alpha}"
-    table(found.question, columns, rows, f"{whole(found.reports)} reports; {caption}")
+    table(found.question, columns, rows, f"{number_of(found.reports, 'report')}; {caption}")
     show_independence(found.independence)
 
 

@@ -78,7 +78,7 @@ def _names(text: str) -> frozenset[str]:
 
 def _show(found: QueriesAnswer) -> None:
     percent = f"{found.confidence * 100:.6g}% interval"
-    columns = [("who holds", ""), ("share", "right"), ("± error", "right"), (percent, "right")]
+    columns = [("who holds", ""), ("share", "right"), ("standard error", "right"), (percent, "right")]
     fewest, most = (least(row.reports for row in found.rows) for least in (min, max))
     reports = whole(fewest) if fewest == most else f"{whole(fewest)} to {whole(most)}"
     table(

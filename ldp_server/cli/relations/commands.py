@@ -18,7 +18,7 @@ from ldp_server.cli.outputs import Output, output_options
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import COVERAGE, read_where, show_independence
 from ldp_server.cli.questions import confidence_option
-from ldp_server.cli.show import busy, lines, table, whole
+from ldp_server.cli.show import busy, lines, number_of, signed, table, whole
 from ldp_server.fairness.gaps import TOLERANCE
 
 __all__ = ["gaps", "line", "rules"]
@@ -73,7 +73,13 @@ def _show_gaps(found: CollectionGaps) -> None:
     interval = f"{found.confidence * 100:.6g}% interval"
     for line in found.where:
         lines(f"Counted only: {line}")
-    columns = [(found.group, ""), ("share", "right"), ("± error", "right"), (interval, "right"), ("users", "right")]
+    columns = [
+        (found.group, ""),
+        ("share", "right"),
+        ("standard error", "right"),
+        (interval, "right"),
+        ("users", "right"),
+    ]
     rows = [
         [
             row.group,
@@ -84,13 +90,13 @@ def _show_gaps(found: CollectionGaps) -> None:
         ]
         for row in found.rows
     ]
-    table(f"{found.question}\nShare with: {found.outcome}", columns, rows, f"{whole(found.reports)} reports")
+    table(f"{found.question}\nShare with: {found.outcome}", columns, rows, f"{number_of(found.reports, 'report')}")
     columns = [("gap", ""), ("difference", "right"), (interval, "right"), (f"within {found.tolerance:g}?", "")]
     gap_rows = [
         [
             f"{one.first} minus {one.second}",
-            f"{one.estimate:+.1%}",
-            f"{one.low:+.1%} to {one.high:+.1%}",
+            signed(one.estimate),
+            f"{signed(one.low)} to {signed(one.high)}",
             one.verdict.value,
         ]
         for one in found.gaps
@@ -137,15 +143,14 @@ def _show_rules(found: CollectionRules) -> None:
             row.rule,
             _UNSEEN if math.isinf(row.standard_error) else _percent(row.estimate),
             _ends(row.low, row.high),
-            f"{row.gain:+.1%}",
-            f"{row.gain_low:+.1%} to {row.gain_high:+.1%}",
+            signed(row.gain),
+            f"{signed(row.gain_low)} to {signed(row.gain_high)}",
             row.verdict.value,
         ]
         for row in found.rows
     ]
-    caption = (
-        f"{whole(found.reports)} reports, {whole(found.counted)} users counted; the intervals allow for the choice"
-    )
+    reports, counted = number_of(found.reports, "report"), number_of(found.counted, "user")
+    caption = f"{reports}, {counted} counted; the intervals allow for the choice"
     table(f"{found.question}\nRules for: {found.label}", columns, rows, caption)
     show_independence(found.independence)
 
@@ -171,12 +176,12 @@ def line(analyst: Analyst, which: Which, fields: str, label: str, output: Output
 
 def _show_line(found: CollectionRegression) -> None:
     interval = f"{found.confidence * 100:.6g}% interval"
-    columns = [("field", ""), (f"adds to {found.label}", "right"), ("± error", "right"), (interval, "right")]
+    columns = [("field", ""), (f"adds to {found.label}", "right"), ("standard error", "right"), (interval, "right")]
     rows = [
         [row.name, f"{row.estimate:.4g}", f"{row.standard_error:.2g}", f"{row.low:.4g} to {row.high:.4g}"]
         for row in found.rows
     ]
-    table(found.question, columns, rows, f"{whole(found.reports)} reports; {COVERAGE[found.coverage]}")
+    table(found.question, columns, rows, f"{number_of(found.reports, 'report')}; {COVERAGE[found.coverage]}")
     show_independence(found.independence)
 
 

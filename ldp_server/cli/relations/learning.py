@@ -21,7 +21,7 @@ from ldp_server.cli.files import new_private_file
 from ldp_server.cli.main import cli
 from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.questions import confidence_option
-from ldp_server.cli.show import busy, lines, print_json, table, whole
+from ldp_server.cli.show import busy, lines, number_of, print_json, signed, table, whole
 from ldp_server.learning.rows import Column, read_columns
 from ldp_server.learning.saved import SavedModel, read_model
 from ldp_server.learning.tabled import TableModel, learn_table
@@ -119,12 +119,14 @@ def _show_rows(found: LearnedModel, out: Path | None) -> None:
     shown = [
         [name, f"{one.estimate:.1%}", f"{one.standard_error:.1%}", _ends(one.low, one.high)] for name, one in named
     ]
-    shown.append(["the difference", f"{found.gain.estimate:+.1%}", "", _ends(found.gain.low, found.gain.high, "+")])
+    shown.append(
+        ["the difference", signed(found.gain.estimate), "", f"{signed(found.gain.low)} to {signed(found.gain.high)}"]
+    )
     caption = (
         f"{found.form.value}, classes {', '.join(found.classes)}; learned from {found.learned_from:,} rows and "
         f"measured on {found.tested_on:,} others; each interval is for itself"
     )
-    columns = [("who says the label", ""), ("right", "right"), ("± error", "right"), (percent, "right")]
+    columns = [("who says the label", ""), ("right", "right"), ("standard error", "right"), (percent, "right")]
     table(found.question, columns, shown, caption)
     _show_end(found.constant, found.verdict.value, out)
     if not found.settled:
@@ -137,8 +139,8 @@ def _show_end(constant: str, verdict: str, out: Path | None) -> None:
         lines(f"Written to {out}: `ldp-server learn apply {out} FILE` tells the label of other rows.")
 
 
-def _ends(low: float, high: float, sign: str = "") -> str:
-    return f"{low:{sign}.1%} to {high:{sign}.1%}"
+def _ends(low: float, high: float) -> str:
+    return f"{low:.1%} to {high:.1%}"
 
 
 @learn_group.command("table")
@@ -179,11 +181,13 @@ def _show_table(question: str, found: TableModel, out: Path | None) -> None:
         ["right", f"{found.accuracy.estimate:.1%}", _ends(found.accuracy.low, found.accuracy.high)],
         [
             f"more than always {found.constant}",
-            f"{found.gain.estimate:+.1%}",
-            _ends(found.gain.low, found.gain.high, "+"),
+            signed(found.gain.estimate),
+            f"{signed(found.gain.low)} to {signed(found.gain.high)}",
         ],
     ]
-    caption = f"{whole(found.reports)} reports, {whole(found.counted)} users counted; right for every model at once"
+    caption = (
+        f"{number_of(found.reports, 'report')}, {whole(found.counted)} users counted; right for every model at once"
+    )
     table(f"{question}\n{found.form.value} model of: {found.label}", columns, shown, caption)
     _show_end(found.constant, found.verdict.value, out)
 

@@ -47,7 +47,7 @@ def rules_plan(fields: tuple[str, ...], label: str, epsilon: str, within: float,
     rows = [
         [one.kind.value, f"{one.rules:,}", _mechanism(one), f"{one.proved:,}", f"{one.expected:,}"] for one in found
     ]
-    title = f"Users for a rule at most {within:g} worse than the best of its kind, but for {failure:.3g}"
+    title = f"Users for a rule at most {within:g} worse than the best of its kind, with probability {1 - failure:.6g}"
     table(title, columns, rows, f"epsilon {epsilon}; users who have the label and the features")
     lines("Proved: enough whoever the users are. Expected: enough if errors are normal, which they are nearly.")
 

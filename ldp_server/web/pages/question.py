@@ -209,7 +209,9 @@ async def _periods(visit: Visit, summary: CollectionSummary, options: ViewOption
 
 def _coverage(answer: Any) -> str:
     coverage = getattr(answer, "coverage", None)
-    return tables.COVERAGE[coverage] if isinstance(coverage, Coverage) else ""
+    if not isinstance(coverage, Coverage):
+        return ""
+    return f"{tables.COVERAGE[coverage]} An estimate outside its interval comes from noise."
 
 
 def _chosen(options: ViewOptions, name: str) -> str:

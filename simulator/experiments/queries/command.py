@@ -40,8 +40,16 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.option("--all", "every", is_flag=True, help="All fields of a set hold (conjunctions). [default: any of them]")
 @click.option("--asked", type=click.IntRange(1), default=100, show_default=True, help="Sets asked for thresholds.")
 @click.option("--queries", type=click.IntRange(1), default=600, show_default=True, help="Queries of a decomposition.")
-@click.option("--cut", type=_SHARE, default=0.1, show_default=True, help="Of the decomposition.")
-@click.option("--levels", type=click.IntRange(1, 99), default=9, show_default=True, help="Of the thresholds.")
+@click.option(
+    "--cut",
+    type=_SHARE,
+    default=0.1,
+    show_default=True,
+    help="Of the decomposition: how much a field must add to split a set; less takes more queries.",
+)
+@click.option(
+    "--levels", type=click.IntRange(1, 99), default=9, show_default=True, help="Of the thresholds: how many there are."
+)
 @output_options
 def command(
     options: SimulationOptions,
@@ -88,7 +96,7 @@ def limits_in_words(found: QueriesRun) -> list[str]:
     used_up = [row for row in found["methods"] if row["error"] is None]
     return [
         *(f"The {row['method']} asked {row['queries']:,} queries, and its users were used up." for row in used_up),
-        f"Each set asked: all answers are right up to {limits['tolerance']:.3g} at once, but for 5%; up to "
+        f"Each set asked: all answers are right up to {limits['tolerance']:.3g} at once with probability 95%; up to "
         f"{limits['wanted_tolerance']:g} takes {limits['users_for_wanted']:,} users.",
         f"Thresholds answer in steps of {limits['threshold_step']:.3g}. Nothing more is proved about this classifier.",
         f"Decomposition: an error of {limits['decomposition_error']:g} on all but {limits['decomposition_missed']:g} "

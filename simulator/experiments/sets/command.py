@@ -76,12 +76,13 @@ def _read_sizes(text: str) -> dict[int, float]:
 def show(found: SetsFound) -> None:
     """Print the items that most users hold, and the errors over all."""
     shape = found.shape
+    low, high = max(0.0, shape["cut_low"]), shape["cut_high"]
     caption = (
         f"Sets of up to {shape['most']} items are reported whole. A report has {shape['report_bits']} bits.\n"
         f"Over all items: error {shape['error']:.4f} of the users (noise {shape['noise']:.4f}, stated "
         f"{shape['stated_error']:.4f}; short by the cut {shape['short']:.4f}).\n"
         f"{shape['covered']:.1%} of the 95% intervals contain the truth after the cut. Sets cut: {shape['cut']:.2%} of "
-        f"the users; estimated {shape['cut_estimate']:.2%} ({shape['cut_low']:.2%} to {shape['cut_high']:.2%})."
+        f"the users; estimated {shape['cut_estimate']:.2%} ({low:.2%} to {high:.2%})."
     )
     rows = sorted(shape["rows"], key=lambda row: -row["truth"])[:_PRINTED]
     columns = ("item", "truth", "after_cut", "estimate", "stated_error", "low", "high")

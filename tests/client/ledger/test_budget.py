@@ -216,15 +216,15 @@ def test_the_ledger_says_what_was_revealed(open_client):
         client.report(make(number), "a")
     view = client.ledger()
     assert view.statement()[:2] == [
-        "This device so far: eps = 12 (basic).",
-        "Two such devices of one person or household: eps = 24 (basic).",
+        "This device so far: eps = 12 (added up).",
+        "Two such devices of one person or household: eps = 24 (added up).",
     ]
     assert view.statement() == list(privacy_statement(device=Device(["1"] * 12)).lines)
     # What is spent and not among the charges is stated too, and never less than the sum.
     held = replace(view, spent=view.spent + Fraction("0.5"))
-    assert held.statement()[0] == "This device so far: eps = 12.5 (basic)."
+    assert held.statement()[0] == "This device so far: eps = 12.5 (added up)."
     lost = replace(view, charges={})
-    assert lost.statement()[0] == "This device so far: eps = 12 (basic)."
+    assert lost.statement()[0] == "This device so far: eps = 12 (added up)."
 
 
 def test_every_entry_carries_the_total_before_it(open_client, tmp_path, clock):

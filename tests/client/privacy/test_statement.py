@@ -27,7 +27,7 @@ def test_a_question():
     assert "One report: eps = 1." in text
     assert "factor of at most 2.719" in text
     assert "73.2%" in text
-    assert "A household of 5, one such question each: eps = 5 (basic)." in text
+    assert "A household of 5, one such question each: eps = 5 (added up)." in text
     assert "answers once" in text
     assert "Not hidden by epsilon" in text
     assert "This device" not in text
@@ -37,9 +37,9 @@ def test_a_question():
 def test_a_device():
     text = str(privacy_statement(QuestionTerms("1", 365), device=Device(["1"] * 300, budget="400")))
     assert "at most 365 reports of one device: eps = 244.635 at delta = 1e-06 (optimal)" in text
-    assert "This device so far: eps = 300 (basic), of 400 allowed in its life." in text
-    assert "Two such devices of one person or household: eps = 600 (basic)." in text
-    assert "eps = 0 (basic)" in str(privacy_statement(device=Device([])))
+    assert "This device so far: eps = 300 (added up), of 400 allowed in its life." in text
+    assert "Two such devices of one person or household: eps = 600 (added up)." in text
+    assert "eps = 0 (added up)" in str(privacy_statement(device=Device([])))
 
 
 def test_the_line_about_a_device_holds_for_a_server_that_stops_at_the_worst_moment():
@@ -206,7 +206,7 @@ def test_of_a_collection(collection, question):
 
 def test_small_totals_are_stated_without_delta():
     text = str(privacy_statement(device=Device(["1", "1"])))
-    assert "This device so far: eps = 2 (basic)." in text
+    assert "This device so far: eps = 2 (added up)." in text
     assert "delta" not in text
 
 

@@ -80,7 +80,7 @@ def test_a_report_with_its_bytes_and_what_they_say(open_client):
     law = COLOUR.randomizer
     for index, name in enumerate(("(none of them)", "red", "green")):
         exact = law.probability(index, int.from_bytes(bytes.fromhex(report.bytes), "little"))
-        assert chances[name] == f"{float(exact) * 100:.2f} %"
+        assert chances[name] == f"{float(exact) * 100:.2f}%"
     assert question.says[:2] == tuple(list(explain(COLOUR, "red").lines())[-2:]), "one text from one place"
     assert set(question.says[2:]) == set(privacy_statement(COLOUR, groups=()).lines[:-1]), "as analysts see it"
     client.flush()

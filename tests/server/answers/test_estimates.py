@@ -232,3 +232,11 @@ def test_norm_sub_has_much_less_error():
     raw = oracle.estimate_all()
     better = estimates.norm_sub(raw, oracle.reports)
     assert ((better - truth) ** 2).mean() < 0.2 * ((raw - truth) ** 2).mean()
+
+
+def test_no_limit_is_a_negative_zero():
+    """A file or a page would show it as "-0"."""
+    collection, users = linear(q=4, t=6), population(1025, 20_000, 3, distinct=20)
+    lows = [row.low for row in estimates.every_item(collection, filled(collection.randomizer, users, 1)).rows]
+    assert lows.count(0.0) > 100
+    assert {math.copysign(1, low) for low in lows} == {1.0}

@@ -22,7 +22,7 @@ from ldp_server.answers.everything_else import Picked, rest_at_every_look, rest_
 from ldp_server.answers.more import more_for_half
 from ldp_server.answers.numbers import share_of
 from ldp_server.answers.to_json import dump, item_json, to_json
-from ldp_server.answers.words import item_text, moment, visible, whole
+from ldp_server.answers.words import item_text, moment, number_of, signed, visible, whole
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import TooFewReports, Unsupported, two_sided
@@ -418,3 +418,15 @@ def test_one_object_is_one_line():
     for wrong in (math.nan, -math.inf):
         with pytest.raises(ValueError, match="JSON"):
             dump({"a": wrong})
+
+
+def test_one_report_is_no_reports():
+    assert [number_of(count, "report") for count in (0, 1, 2, 20_000)] == [
+        "0 reports", "1 report", "2 reports", "20,000 reports",
+    ]  # fmt: skip
+
+
+def test_no_difference_has_a_sign_of_its_own():
+    assert [signed(value) for value in (-0.0, -0.0004, 0.0, 0.0126, -0.25)] == [
+        "+0.0%", "+0.0%", "+0.0%", "+1.3%", "-25.0%",
+    ]  # fmt: skip

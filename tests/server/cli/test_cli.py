@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from ldp_client.collection import Collection
+from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import collector_pb2_grpc
-from ldp_server.cli.main import EXIT_CODES, load
+from ldp_server.cli.main import EXIT_CODES, MODULES, SECTIONS, load
 from ldp_server.cli.main import cli as group
+from ldp_server.cli.queries import read_items
+from ldp_server.fairness.named import read_named
 from tests.server.helpers import ROOT, ServerProcess, batch, cli, make_collection, taken
 
 
@@ -52,7 +55,7 @@ def test_creating_and_showing(server, tea):
     file, collection, _ = tea
     again = cli("collection", "create", str(file), data=server.data)
     assert again.returncode == 1
-    assert again.stderr.startswith("ldp-server: already exists: ")
+    assert again.stderr.startswith("ldp-server: this collection exists already")
     shown = one(cli("collection", "show", collection.id.hex()[:8], "--json", data=server.data))
     assert (shown["reports"], shown["batches"]) == (500, 10)
     assert any("eps = 2." in line for line in shown["statement"])
@@ -72,11 +75,14 @@ def test_estimates(server, tea, tmp_path):
     assert [row["item"] for row in given["rows"]] == [{"integer": 3}, {"integer": 7}]
     assert {row["verdict"] for row in given["rows"]} == {"no"}
     piped = cli("estimate", short, "--items", "-", "--together", data=data, stdin="3\n7\n")
-    assert "right at once" in piped.stdout
+    assert "the truth at once" in piped.stdout
     everything = one(cli("estimate", short, "--all", "--json", data=data))
     assert len(everything["rows"]) == 41
     assert everything["rows"][0]["item"] == {"none": True}
     assert "│ none " in cli("estimate", short, "--all", data=data).stdout
+    noise = min(row["estimate"] - row["low"] for row in everything["rows"])
+    assert noise < -1, "of 41 rare integers some have an estimate below 0"
+    assert "comes from noise" in cli("estimate", short, "--all", data=data).stdout
     found = cli("heavy-hitters", short, data=data)
     assert found.returncode == 1
     assert "no heavy-hitter decoder" in found.stderr
@@ -326,3 +332,23 @@ def test_no_token_in_process_lists(server):
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             assert secret not in file.read_text(errors="replace")
+
+
+def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path):
+    """Not only what form it should have."""
+    with pytest.raises(InvalidSpec, match="No such file"):
+        read_items(str(tmp_path / "items"))
+    with pytest.raises(InvalidSpec, match="No such file"):
+        read_named(tmp_path / "loss")
+    (tmp_path / "items").write_bytes(b"\xff")
+    with pytest.raises(InvalidSpec, match="one a line, UTF-8 text"):
+        read_items(str(tmp_path / "items"))
+
+
+def test_every_command_is_in_one_section_of_the_help():
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(MODULES)
+    said = cli("--help").stdout
+    assert all(f"\n{title}:\n" in said for title in SECTIONS)
+    assert (
+        said.index("\n  demo ") < said.index("\n  estimate ") < said.index("\n  backup ") < said.index("\n  curator ")
+    )

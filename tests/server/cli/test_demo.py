@@ -43,6 +43,15 @@ def test_its_numbers():
     assert len(found["frequencies"]["rows"]) == 12
 
 
+def test_a_limit_of_nobody_has_no_sign(capsys):
+    """An interval that ends at 0 may have a float just below it."""
+    row = {"item": "tea", "truth": 3, "estimate": 2.6, "low": -1e-9, "high": 7.4}
+    found = {"question": "?", "rows": [row], "inside": 1, "users": 9, "report_bytes": 2, "epsilon": "1"}
+    found |= {"mechanism": "linear-hash", "reports_durable": 9, "seconds_to_send": 1.0, "seconds_to_answer": 1.0}
+    demo.show(demo.listed_question(1000, "1"), found)
+    assert "0 to 7" in (out := capsys.readouterr().out) and "-0" not in out
+
+
 @pytest.mark.long
 def test_its_sentences_and_its_pages_until_ctrl_c(tmp_path):
     """With --web: tables, then pages with four questions and the truth; Ctrl-C ends it all and leaves nothing."""

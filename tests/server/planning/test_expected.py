@@ -171,16 +171,16 @@ def test_the_range_that_is_planned_for(share, wanted):
 @pytest.mark.parametrize(
     ("goal", "words"),
     [
-        (Goal(K.FREQUENCIES, FEW, 9, "1"), "for an item that 0.1 of the users hold; rarer items have smaller"),
-        (Goal(K.FREQUENCIES, FEW, 9, "1", share=0.25), "for an item that 0.25 of the users hold"),
-        (Goal(K.FREQUENCIES, FEW, 9, "1", sample=(1.0, 3.0, 4.0, 4.0, 8.0)), "for an item that 0.15 of the"),
+        (Goal(K.FREQUENCIES, FEW, 9, "1"), "for an item that 10% of the users hold; rarer items have smaller"),
+        (Goal(K.FREQUENCIES, FEW, 9, "1", share=0.25), "for an item that 25% of the users hold"),
+        (Goal(K.FREQUENCIES, FEW, 9, "1", sample=(1.0, 3.0, 4.0, 4.0, 8.0)), "for an item that 15% of the"),
         (Goal(K.HEAVY_HITTERS, Integers(0, 99), 9, "1"), "whatever else the users hold"),
         (Goal(K.AVERAGE, Integers(0, 9), 9, "1"), "for the numbers with the largest error"),
         (Goal(K.AVERAGE, Integers(0, 1), 9, "1", sample=(1.0, 1.0)), "for numbers spread as in the sample"),
         (Goal(K.QUANTILES, Integers(0, 9), 9, "1"), "for numbers spread evenly; .* below the quantile 0.5"),
-        (Goal(K.RANGES, Integers(0, 9), 9, "1", share=0.2), "for numbers spread evenly, .* holds about 0.2 of them"),
+        (Goal(K.RANGES, Integers(0, 9), 9, "1", share=0.2), "for numbers spread evenly, .* holds about 20% of them"),
         (Goal(K.RANGES, Integers(0, 1), 9, "1", sample=(1.0, 1.0)), "for numbers spread as in the sample, and"),
-        (Goal(K.ATTRIBUTES, HABITS, 9, "1"), "for attributes that 0.5 of the users hold, independently of each other"),
+        (Goal(K.ATTRIBUTES, HABITS, 9, "1"), "for attributes that 50% of the users hold, independently of each other"),
         (
             Goal(K.PAIRS, HABITS, 9, "1", sample=(1.0,) * 8),
             "for the one with the largest error, if sets are",

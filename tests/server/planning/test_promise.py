@@ -56,8 +56,8 @@ def test_all_sentences_of_a_plan():
         "The smallest share that is told apart from none, without naming the item beforehand, is 4.6%.",
         "Half this error takes 40,000 reports.",
         "A report has 2 bytes. Counting all of them and answering once takes about 0.25 seconds of one core and 3 MB.",
-        "Whoever sees a report and guessed a fact about its sender with probability 50% can guess it with at most "
-        "73.1%, whatever else they know.",
+        "Whoever believed a fact about a user with probability 50% believes it with at most 73.2% after seeing the "
+        "user's report, whatever else they know.",
     )
 
 
@@ -163,7 +163,7 @@ def test_the_cost(changed, text):
 
 
 def test_what_a_guess_is_worth():
-    assert "at most 50.2%" in plan_in_words(a_plan(epsilon="0.01"))[-1]
+    assert "at most 50.3%" in plan_in_words(a_plan(epsilon="0.01"))[-1]
     assert "at most 95.3%" in plan_in_words(a_plan(epsilon="3"))[-1]
 
 

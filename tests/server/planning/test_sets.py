@@ -119,7 +119,7 @@ def test_the_file_is_the_question_and_the_sentences_have_the_numbers():
         ({"epsilon": "1", "within": 1.0}, "between 0 and 1"),
         ({"users": 5, "epsilon": "1", "share": 0.0}, "lie strictly between 0 and 1"),
         ({"users": 5, "epsilon": "1", "confidence": 1.0}, "lie strictly between 0 and 1"),
-        ({"users": 5, "epsilon": "1", "sizes": {13: 1}}, "a set has 0 to 12 of the items"),
+        ({"users": 5, "epsilon": "1", "sizes": {13: 1}}, "nobody can hold 13 items: 12 are listed"),
         ({"users": 5, "epsilon": "1", "sizes": {1: -1, 2: 5}}, "weights of sizes"),
         ({"users": 5, "epsilon": "1", "sizes": {0: 1}}, "some users hold an item"),
         ({"users": 5, "epsilon": "1", "sizes": {}}, "needs the sizes of the users' sets"),

@@ -127,6 +127,28 @@ def test_pages_beside_a_server(tmp_path):
         httpx.get(f"{found['pages']}/sign-in")
 
 
+def test_the_pages_of_a_server_log_as_it_does(tmp_path):
+    """One form for both: who reads a log does not find lines of JSON among lines of text."""
+    command = [sys.executable, "-m", "ldp_server", "serve", "--data", str(tmp_path / "d"), "--listen", "127.0.0.1:0"]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*command, "--web", "127.0.0.1:0", "--until-stdin-closes"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=ROOT,
+        )
+    address = next(line for line in process.stdout if line.startswith("pages on ")).split()[-1]
+    assert httpx.get(f"{address}/sign-in").status_code == 200
+    process.stdin.close()
+    assert process.wait(60) == 0
+    process.stdout.close()
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert any("page" in line for line in lines)
+    assert all(line[:4].isdigit() and line[23] == "Z" for line in lines), lines
+
+
 def test_pages_end_with_a_server_that_is_killed(tmp_path):
     server = ServerProcess(tmp_path / "d", "--web", "127.0.0.1:0")
     with server:

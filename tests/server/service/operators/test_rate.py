@@ -53,7 +53,7 @@ async def test_an_answer_says_how_long_half_the_error_takes(tmp_path):
         taken(await server.collector.Submit(batch(collection, 100)))
         found = await answer()
         assert (found.more_for_half, found.days_for_half) == (300, None)
-        assert found.half_in_words.endswith("the server does not know yet how many come a day")
+        assert found.half_in_words.endswith("the server cannot say yet how many days that is")
         clock.now += DAY / 2
         taken(await server.collector.Submit(batch(collection, 100)))
         clock.now += DAY / 2
@@ -65,7 +65,7 @@ async def test_an_answer_says_how_long_half_the_error_takes(tmp_path):
         await server.call("CloseCollection", collection)
         found = await answer()
         assert found.info.reports_per_day is None
-        assert found.half_in_words == "half this error, as a share, takes 600 more reports"
+        assert found.half_in_words == "half this error, as a share of the users, takes 600 more reports"
         shown = CollectionInfo.of((await server.show(collection)).info)
         assert shown.reports_per_day is None
     assert np.isfinite(found.rows[0].estimate)

@@ -411,7 +411,7 @@ def test_every_plot_has_the_question_and_what_its_intervals_mean():
     axes = axes_of(users())
     assert axes.figure.get_suptitle() == "Which?"
     title = axes.get_title(loc="left")
-    assert title == "1,234 reports; 95% intervals: each interval alone is right with this confidence"
+    assert title == "1,234 reports; 95% intervals: each interval, taken alone, holds the truth with this confidence"
     other = axes_of(made(facts(coverage="of another kind"), **dict_of(users())))
     assert other.get_title(loc="left").endswith("intervals: of another kind")
 
