@@ -36,7 +36,6 @@ from ldp_server.store.errors import translated
 
 __all__ = ["DraftOptions", "drafted", "read_field"]
 
-_DAY = 86_400
 _RANGE = re.compile(r"\s*(-?[0-9]{1,20})\s*:\s*(-?[0-9]{1,20})\s*")
 _HELP = {
     QuestionKind.FREQUENCIES: "how many hold each of some answers",
