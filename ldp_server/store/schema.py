@@ -17,16 +17,8 @@ from pathlib import Path
 from ldp_server.store.errors import Corrupt, WrongVersion, translated
 
 __all__ = [
-    "APPLICATION_ID",
-    "PAGE",
-    "SEQUENCE_BITS",
-    "VERSION",
-    "connect",
-    "migrate",
-    "open_log",
-    "transaction",
-    "version_of",
-]
+    "APPLICATION_ID", "PAGE", "SEQUENCE_BITS", "VERSION", "connect", "migrate", "open_log", "transaction", "version_of",
+]  # fmt: skip
 
 APPLICATION_ID = 0x48534C47  # "HSLG"
 SEQUENCE_BITS = 40
