@@ -149,7 +149,7 @@ def key_command(monkeypatch, capsys):
 
 
 def test_the_commands(keys, tmp_path, key_command, monkeypatch):
-    monkeypatch.setattr("ldp_server.cli.sealing.keys.lock_keys", partial(lock_keys, log2_n=CHEAP))
+    monkeypatch.setattr("ldp_server.cli.keys.lock_keys", partial(lock_keys, log2_n=CHEAP))
     words = tmp_path / "words"
     words.write_bytes(WORDS + b"\n")
     words.chmod(0o644)
