@@ -14,7 +14,6 @@ from benchmarks.curator.queries.audits import moved
 from benchmarks.curator.wrong import AddRemoveLinear
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
-from ldp_server.cli.main import run
 from ldp_server.curator.laws import gaussian_law, laplace_half_width, laplace_law
 from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.workloads.kinds import WorkloadWish, workload_mechanism
@@ -23,6 +22,7 @@ from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.matrix.plans import STRATEGIES, Price
 from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition, ranges_of, table_queries
 from ldp_server.curator.workloads.matrix.widths import gaussian_sum_width, laplace_sum_width
+from tests.server.commands import run_here
 
 FIELDS = Record((Field("plan", Categories(("free", "paid"))), Field("age", Integers(0, 6)), Field("dark", YesNo(True))))
 TEXTS = ("age: 1..3", "age: 2..5; plan: paid", "dark: yes; plan: none, free")
@@ -232,14 +232,7 @@ def curator(tmp_path, capsys, monkeypatch):
     def call(*arguments):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("LDP_CURATOR_HOME", "home")
-        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "curator", *arguments)
 
     return call
 
