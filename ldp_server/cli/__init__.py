@@ -20,7 +20,8 @@ hitters      heavy-hitters
 offline      offline count | decode: exported files, without a server
 sharing      store create | ..., migrate, size
 witness      follow the signed list of somebody's server
-show         tables, JSON, progress
+show         tables, JSON, progress; shapes: what the JSON of collections, tokens and checks looks like
+passphrases  typed at the terminal, or read from a file; never an argument
 """
 
 import os
