@@ -20,12 +20,14 @@ from ldp_server.store.engines import check_address
 
 __all__ = [
     "SAMPLE",
+    "AddressAdmission",
     "AdmissionConfig",
     "AnalystConfig",
     "CallLimits",
     "CollectorConfig",
     "Config",
     "LimitsConfig",
+    "ProcessWatch",
     "PublishConfig",
     "RetentionConfig",
     "SealingConfig",
@@ -82,16 +84,22 @@ class TlsConfig:
 
 
 @dataclass(frozen=True)
-class AdmissionConfig:
-    """Settings of admission that hold for all collections."""
+class AddressAdmission:
+    """How much one address may send."""
 
     reports_per_second: float = 100.0
     burst: float = 10_000.0
+    trusted_proxies: tuple[str, ...] = ()
+    limit_this_machine: bool = False
+
+
+@dataclass(frozen=True)
+class AdmissionConfig(AddressAdmission):
+    """Settings of admission that hold for all collections."""
+
     collectors: int = 1
     certificate_reports_per_second: float = 1_000.0
     certificate_burst: float = 250_000.0
-    trusted_proxies: tuple[str, ...] = ()
-    limit_this_machine: bool = False
     linkable_token_keys: tuple[Path, ...] = ()
     unlinkable_token_keys: tuple[Path, ...] = ()
 
@@ -184,13 +192,19 @@ class PublishConfig:
 
 
 @dataclass(frozen=True)
-class WatchConfig:
-    """Metrics, traces and logs."""
+class ProcessWatch:
+    """Metrics and logs of a process."""
 
     metrics: str = ""
-    traces: str = ""
     log_format: str = "text"
     log_level: str = "info"
+
+
+@dataclass(frozen=True)
+class WatchConfig(ProcessWatch):
+    """Metrics, traces and logs."""
+
+    traces: str = ""
     collections: int = 100
 
 

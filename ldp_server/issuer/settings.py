@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
-from ldp_server.config import TlsConfig, is_loopback, parse_settings, settings_text, split_address
+from ldp_server.config import ProcessWatch, TlsConfig, is_loopback, parse_settings, settings_text, split_address
 
-__all__ = ["SAMPLE", "IssuerConfig", "IssuerLimits", "IssuerWatch", "load_settings"]
+__all__ = ["SAMPLE", "IssuerConfig", "IssuerLimits", "load_settings"]
 
 SAMPLE = (Path(__file__).parent / "sample.toml").read_text(encoding="utf-8")
 _PRINTS = "`ldp-server token issuer-config`"
@@ -32,15 +32,6 @@ class IssuerLimits:
 
 
 @dataclass(frozen=True)
-class IssuerWatch:
-    """Metrics and logs."""
-
-    metrics: str = ""
-    log_format: str = "text"
-    log_level: str = "info"
-
-
-@dataclass(frozen=True)
 class IssuerConfig:
     """All settings of `ldp-server token issuer`."""
 
@@ -54,7 +45,7 @@ class IssuerConfig:
     plaintext: bool = False
     tls: TlsConfig = field(default_factory=TlsConfig)
     limits: IssuerLimits = field(default_factory=IssuerLimits)
-    watch: IssuerWatch = field(default_factory=IssuerWatch)
+    watch: ProcessWatch = field(default_factory=ProcessWatch)
 
     @property
     def period_seconds(self) -> int:
