@@ -22,19 +22,14 @@ from ldp_server.learning.labels import RandomizedLabels
 from ldp_server.learning.saved import read_model
 from ldp_server.learning.tabled import learn_table
 from ldp_server.learning.trained import LearnGoal, ModelKind, learn
-from simulator import crowd
 from tests.server.analyst.conftest import deliver
 from tests.server.commands import run_here
 from tests.server.helpers import ServerProcess
-from tests.server.learning.populations import asked, counted
+from tests.server.learning.populations import asked, counted, reports
 from tests.server.test_every_door import shell
 
 TWO = Categories(("yes",))
 AGE, CITY, LEFT = Field("age", Integers(0, 4)), Field("city", Categories(("x", "y"))), Field("left", YesNo(True))
-
-
-def reports(collection, indexes, seed):
-    return np.concatenate(list(crowd.simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed)))
 
 
 def people(users, seed):
