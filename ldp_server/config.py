@@ -15,6 +15,7 @@ from typing import Any, NewType, TypeVar, get_type_hints
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
+from ldp_client.sending.target import is_loopback_host
 from ldp_server.store.commit import LINGER
 from ldp_server.store.engines import check_address
 
@@ -34,7 +35,6 @@ __all__ = [
     "TlsConfig",
     "WatchConfig",
     "WebConfig",
-    "is_loopback",
     "load_config",
     "parse_config",
     "parse_settings",
@@ -257,11 +257,6 @@ def split_address(text: str, setting: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to an address."""
-    return host in {"localhost", "::1"} or host.startswith("127.")
-
-
 _ABOVE_ZERO = (
     "waiting_bytes",
     "stream_batches",
@@ -349,7 +344,7 @@ def _check_traces(endpoint: str) -> None:
     if scheme not in {"http", "https"}:
         raise InvalidSpec(f"watch.traces is an OTLP endpoint, such as http://127.0.0.1:4317, not {endpoint!r}")
     host, _ = split_address(address.rstrip("/"), "watch.traces, without http:// or https://,")
-    if scheme == "http" and not is_loopback(host):
+    if scheme == "http" and not is_loopback_host(host):
         raise InvalidSpec(
             f"watch.traces would send traces unencrypted to {host}: use https://, or a collector on this machine"
         )

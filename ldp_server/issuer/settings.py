@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
-from ldp_server.config import ProcessWatch, TlsConfig, is_loopback, parse_settings, settings_text, split_address
+from ldp_client.sending.target import is_loopback_host
+from ldp_server.config import ProcessWatch, TlsConfig, parse_settings, settings_text, split_address
 
 __all__ = ["SAMPLE", "IssuerConfig", "IssuerLimits", "load_settings"]
 
@@ -77,7 +78,7 @@ class IssuerConfig:
         if self.tls.certificate is None:
             if self.client_ca is not None:
                 raise InvalidSpec("client certificates need TLS: set tls.certificate and tls.key")
-            if not is_loopback(host) and not self.plaintext:
+            if not is_loopback_host(host) and not self.plaintext:
                 raise InvalidSpec(
                     f"the back end's secret would travel unencrypted to {self.listen}: set tls.certificate and "
                     "tls.key, or plaintext = true if a proxy in front of this issuer encrypts"

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec, PolicyRefused, WrongType
-from ldp_client.sending.target import Tls, check_target, check_tls
+from ldp_client.sending.target import Tls, check_target, check_tls, is_loopback_host
 from ldp_server.config import (
     AddressAdmission,
     CallLimits,
     ProcessWatch,
     TlsConfig,
-    is_loopback,
     parse_settings,
     settings_text,
     split_address,
@@ -209,7 +208,7 @@ def check_use(config: RelayConfig) -> None:
             "forward.plaintext = true, to a server on this machine)"
         )
     host, _ = split_address(config.relay.listen, "relay.listen")
-    if config.tls.certificate is None and not config.relay.plaintext and not is_loopback(host):
+    if config.tls.certificate is None and not config.relay.plaintext and not is_loopback_host(host):
         raise InvalidSpec(
             f"relay.listen is {config.relay.listen} without TLS: set tls.certificate and tls.key, or "
             "relay.plaintext = true if a proxy in front of this relay encrypts"
