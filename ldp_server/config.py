@@ -15,24 +15,26 @@ from typing import Any, NewType, TypeVar, get_type_hints
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
+from ldp_client.sending.target import is_loopback_host
 from ldp_server.store.commit import LINGER
 from ldp_server.store.engines import check_address
 
 __all__ = [
     "SAMPLE",
+    "AddressAdmission",
     "AdmissionConfig",
     "AnalystConfig",
     "CallLimits",
     "CollectorConfig",
     "Config",
     "LimitsConfig",
+    "ProcessWatch",
     "PublishConfig",
     "RetentionConfig",
     "SealingConfig",
     "TlsConfig",
     "WatchConfig",
     "WebConfig",
-    "is_loopback",
     "load_config",
     "parse_config",
     "parse_settings",
@@ -82,16 +84,22 @@ class TlsConfig:
 
 
 @dataclass(frozen=True)
-class AdmissionConfig:
-    """Settings of admission that hold for all collections."""
+class AddressAdmission:
+    """How much one address may send."""
 
     reports_per_second: float = 100.0
     burst: float = 10_000.0
+    trusted_proxies: tuple[str, ...] = ()
+    limit_this_machine: bool = False
+
+
+@dataclass(frozen=True)
+class AdmissionConfig(AddressAdmission):
+    """Settings of admission that hold for all collections."""
+
     collectors: int = 1
     certificate_reports_per_second: float = 1_000.0
     certificate_burst: float = 250_000.0
-    trusted_proxies: tuple[str, ...] = ()
-    limit_this_machine: bool = False
     linkable_token_keys: tuple[Path, ...] = ()
     unlinkable_token_keys: tuple[Path, ...] = ()
 
@@ -184,13 +192,19 @@ class PublishConfig:
 
 
 @dataclass(frozen=True)
-class WatchConfig:
-    """Metrics, traces and logs."""
+class ProcessWatch:
+    """Metrics and logs of a process."""
 
     metrics: str = ""
-    traces: str = ""
     log_format: str = "text"
     log_level: str = "info"
+
+
+@dataclass(frozen=True)
+class WatchConfig(ProcessWatch):
+    """Metrics, traces and logs."""
+
+    traces: str = ""
     collections: int = 100
 
 
@@ -241,11 +255,6 @@ def split_address(text: str, setting: str) -> tuple[str, int]:
     if not colon or not host or not port.isdigit() or int(port) > 65535:
         raise InvalidSpec(f"{setting} is host:port, such as 127.0.0.1:7900, not {text!r}")
     return host.strip("[]"), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to an address."""
-    return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 _ABOVE_ZERO = (
@@ -335,7 +344,7 @@ def _check_traces(endpoint: str) -> None:
     if scheme not in {"http", "https"}:
         raise InvalidSpec(f"watch.traces is an OTLP endpoint, such as http://127.0.0.1:4317, not {endpoint!r}")
     host, _ = split_address(address.rstrip("/"), "watch.traces, without http:// or https://,")
-    if scheme == "http" and not is_loopback(host):
+    if scheme == "http" and not is_loopback_host(host):
         raise InvalidSpec(
             f"watch.traces would send traces unencrypted to {host}: use https://, or a collector on this machine"
         )

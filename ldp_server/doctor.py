@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
+from ldp_client.sending.target import is_loopback_host
 from ldp_server.arrays.packing import unpack
-from ldp_server.config import Config, is_loopback, load_config, split_address
+from ldp_server.config import Config, load_config, split_address
 from ldp_server.diagnosis import Diagnosis, of_certificates, of_folder
 from ldp_server.oracles import restore
 from ldp_server.sealing.keys import load_keys
@@ -114,7 +115,7 @@ def _limits_by_address(config: Config) -> Diagnosis:
     if config.collector.plaintext:
         detail = "apps seem to come through a proxy that encrypts, and admission.trusted_proxies does not name it"
         return Diagnosis(what, "warning", f"{detail}: all who call through it count as one address")
-    if is_loopback(split_address(config.collector.listen, "collector.listen")[0]):
+    if is_loopback_host(split_address(config.collector.listen, "collector.listen")[0]):
         detail = "only this machine can connect, and it has no limits; behind a proxy set admission.trusted_proxies"
         return Diagnosis(what, "ok", f"{detail}, or admission.limit_this_machine for one that adds no headers")
     return Diagnosis(what, "ok", "apps connect directly")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from ldp_client.collection import Collection
 from ldp_client.mechanisms import MECHANISMS
 from ldp_client.mechanisms.base import WORD_BITS, Example, Randomizer
@@ -28,6 +30,12 @@ def label(randomizer: Randomizer) -> str:
     size = f"2^{randomizer.size.bit_length() - 1}" if randomizer.size >= 1 << 20 else str(randomizer.size)
     numbers = "-".join(str(value) for value in randomizer.parameters().values())
     return f"{randomizer.name}-{randomizer.epsilon}-{size}-{numbers}"
+
+
+def whole_table(randomizer: Randomizer) -> np.ndarray:
+    """Return the law of every item: a line for each item, a column for each report."""
+    bound = range(randomizer.bound)
+    return np.array([[float(randomizer.probability(x, y)) for y in bound] for x in range(randomizer.size)])
 
 
 def _built(name: str, example: Example) -> Randomizer:

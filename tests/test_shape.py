@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -45,6 +46,26 @@ def parameters(function, owner):
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return [argument.arg for argument in named if not (owner and argument.arg in {"self", "cls"})]
+
+
+def listed_names(docstring):
+    """The names that begin a line, before a gap: a list of modules, if most of them are modules."""
+    found = [re.match(r" *(\w+(?:, \w+)*)  ", line) for line in docstring.splitlines()[1:]]
+    return {name for match in found if match for name in match[1].split(", ")}
+
+
+def test_a_folder_that_lists_its_modules_lists_all_of_them_and_no_others():
+    wrong = {}
+    for path in sources(PRODUCT):
+        if path.name == "__init__.py":
+            docstring = ast.get_docstring(tree_of(path)) or ""
+            inside = {one.stem for one in path.parent.iterdir() if one.suffix == ".py" and one != path}
+            inside |= {one.parent.name for one in path.parent.glob("*/__init__.py")}
+            listed = listed_names(docstring)
+            left_out = {name for name in inside if not re.search(rf"\b{name}\b", docstring)}
+            if len(listed & inside) >= 2 and (left_out or listed - inside):
+                wrong[str(path.relative_to(ROOT))] = left_out, listed - inside
+    assert not wrong
 
 
 def test_no_folder_is_crowded():

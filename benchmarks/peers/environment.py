@@ -22,9 +22,8 @@ import numpy.typing as npt
 
 from ldp_client.errors import Unavailable
 
-__all__ = ["LIBRARIES", "PACKAGES", "environment", "peer_rows"]
+__all__ = ["PACKAGES", "environment", "peer_rows"]
 
-LIBRARIES = ("pure-ldp", "multi-freq-ldpy")
 PACKAGES = [
     "pure-ldp==1.2.0",
     "multi-freq-ldpy==0.2.5",

@@ -30,6 +30,7 @@ from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.view import table_view
 from ldp_server.planning.tables import TablesDesign, design_tables
 from simulator import crowd
+from simulator.experiments.records.run import rms
 
 __all__ = ["run"]
 
@@ -91,11 +92,7 @@ def _errors(record: Record, oracle: Oracle, values: Values) -> tuple[float, floa
         found = view.estimate_all()
         raw.append(found / oracle.reports - true)
         possible.append(view.possible(found) / oracle.reports - true)
-    return _rms(np.concatenate(raw)), _rms(np.concatenate(possible))
-
-
-def _rms(errors: Floats) -> float:
-    return math.sqrt(float(np.mean(np.square(errors))))
+    return rms(np.concatenate(raw)), rms(np.concatenate(possible))
 
 
 def _independent(record: Record, values: Values) -> float:
@@ -105,7 +102,7 @@ def _independent(record: Record, values: Values) -> float:
         np.outer(singles[other], singles[one]).ravel() - _truth(record, values, one, other)
         for one, other in combinations(range(len(record.names)), 2)
     ]
-    return _rms(np.concatenate(errors))
+    return rms(np.concatenate(errors))
 
 
 def _binary() -> Iterator[Row]:
@@ -126,7 +123,7 @@ def _binary() -> Iterator[Row]:
                 values = crowd_of(seed)
                 found.append(_errors(record, _counted(record, design, "1", values, seed), values))
                 alone += _independent(record, values) ** 2 / _CROWDS
-            raw, possible = (_rms(np.array(line)) for line in zip(*found, strict=True))
+            raw, possible = (rms(np.array(line)) for line in zip(*found, strict=True))
             target = "<= 0.0085" if design.form == "parities" else None
             yield row(f"{title}: {words}, {design.form}, raw", raw, "share")
             yield row(f"{title}: {words}, {design.form}, made possible", possible, "share", target)
@@ -151,7 +148,7 @@ def _split(record: Record, values: Values, epsilon: float, seed: int) -> float:
             q = float(response.q)
             table = (table - q * table.sum(axis=axis, keepdims=True)) / (float(response.p) - q)
         errors.append(table.ravel() - _truth(record, values, one, other))
-    return _rms(np.concatenate(errors))
+    return rms(np.concatenate(errors))
 
 
 def _mixed() -> Iterator[Row]:

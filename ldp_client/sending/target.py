@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ldp_client.errors import InvalidSpec, PolicyRefused, WrongType
 
-__all__ = ["Tls", "check_target", "check_tls", "is_loopback"]
+__all__ = ["Tls", "check_target", "check_tls", "is_loopback", "is_loopback_host"]
 
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+(%\w+)?\]|[^\s/:@?#\[\]]+):([0-9]{1,5})")
 _SCHEMES = ("dns:", "unix:", "unix-abstract:", "ipv4:", "ipv6:", "vsock:")
@@ -80,5 +80,10 @@ def is_loopback(target: str) -> bool:
     if target.startswith(("unix:", "unix-abstract:")):
         return True
     host = target.removeprefix("dns:///").removeprefix("ipv4:").removeprefix("ipv6:").rsplit(":", 1)[0].strip("[]")
+    return is_loopback_host(host)
+
+
+def is_loopback_host(host: str) -> bool:
+    """Return whether a host, without a port, can only be this machine. A name such as 127.example.org is not."""
     parts = host.split(".")
     return host in {"localhost", "::1"} or (len(parts) == 4 and parts[0] == "127" and all(p.isdigit() for p in parts))

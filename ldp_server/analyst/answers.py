@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Self
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.analyst.answer import Answer, with_info
@@ -38,13 +38,18 @@ __all__ = [
 ]
 
 
-A = TypeVar("A", bound=Answer)
+@dataclass(frozen=True)
+class FieldAnswer(Answer):
+    """An answer that is one field of the server's response."""
 
+    FIELD: ClassVar[str]
 
-def _numbers(answer: A, response: pb.NumbersResponse | pb.RelationsResponse) -> A:
-    """Return an answer with its collection, and with the periods that it is about."""
-    periods = from_wire(PeriodSpan, response.periods) if response.HasField("periods") else None
-    return with_info(replace(answer, periods=periods), CollectionInfo.of(response.collection))
+    @classmethod
+    def of(cls, response: pb.NumbersResponse | pb.RelationsResponse) -> Self:
+        """Return the answer with its collection, and with the periods that it is about."""
+        answer = from_wire(cls, getattr(response, cls.FIELD))
+        periods = from_wire(PeriodSpan, response.periods) if response.HasField("periods") else None
+        return with_info(replace(answer, periods=periods), CollectionInfo.of(response.collection))
 
 
 @dataclass(frozen=True)
@@ -93,63 +98,48 @@ class CollectionHeavyHitters(Answer, HeavyHitters):
 
 
 @dataclass(frozen=True)
-class CollectionAverage(Answer, AverageAnswer):
+class CollectionAverage(FieldAnswer, AverageAnswer):
     """An average, and the collection that it is about."""
 
     ROWS: ClassVar[str] = "average"
+    FIELD: ClassVar[str] = "average"
 
     @property
     def coverage(self) -> Coverage:
         """There is one interval."""
         return Coverage.EACH
 
-    @classmethod
-    def of(cls, response: pb.NumbersResponse) -> CollectionAverage:
-        return _numbers(from_wire(cls, response.average), response)
-
 
 @dataclass(frozen=True)
-class CollectionAverages(Answer, AveragesAnswer):
+class CollectionAverages(FieldAnswer, AveragesAnswer):
     """The average in each cell of a table, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "averages"
-
-    @classmethod
-    def of(cls, response: pb.NumbersResponse) -> CollectionAverages:
-        return _numbers(from_wire(cls, response.averages), response)
+    FIELD: ClassVar[str] = "averages"
 
 
 @dataclass(frozen=True)
-class CollectionAreas(Answer, AreasAnswer):
+class CollectionAreas(FieldAnswer, AreasAnswer):
     """The users in areas of a map, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "areas"
-
-    @classmethod
-    def of(cls, response: pb.NumbersResponse) -> CollectionAreas:
-        return _numbers(from_wire(cls, response.areas), response)
+    FIELD: ClassVar[str] = "areas"
 
 
 @dataclass(frozen=True)
-class CollectionQuantiles(Answer, QuantilesAnswer):
+class CollectionQuantiles(FieldAnswer, QuantilesAnswer):
     """Quantiles, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "quantiles"
-
-    @classmethod
-    def of(cls, response: pb.NumbersResponse) -> CollectionQuantiles:
-        return _numbers(from_wire(cls, response.quantiles), response)
+    FIELD: ClassVar[str] = "quantiles"
 
 
 @dataclass(frozen=True)
-class CollectionRanges(Answer, RangesAnswer):
+class CollectionRanges(FieldAnswer, RangesAnswer):
     """Ranges, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "ranges"
-
-    @classmethod
-    def of(cls, response: pb.NumbersResponse) -> CollectionRanges:
-        return _numbers(from_wire(cls, response.ranges), response)
+    FIELD: ClassVar[str] = "ranges"
 
 
 @dataclass(frozen=True)
@@ -164,36 +154,27 @@ class CollectionAttributes(Answer, AttributesAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionGaps(Answer, GapsAnswer):
+class CollectionGaps(FieldAnswer, GapsAnswer):
     """Shares of an outcome in groups with their gaps, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "rows"
-
-    @classmethod
-    def of(cls, response: pb.RelationsResponse) -> CollectionGaps:
-        return _numbers(from_wire(cls, response.gaps), response)
+    FIELD: ClassVar[str] = "gaps"
 
 
 @dataclass(frozen=True)
-class CollectionRules(Answer, RulesAnswer):
+class CollectionRules(FieldAnswer, RulesAnswer):
     """Rules that tell a field from others, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "rows"
-
-    @classmethod
-    def of(cls, response: pb.RelationsResponse) -> CollectionRules:
-        return _numbers(from_wire(cls, response.rules), response)
+    FIELD: ClassVar[str] = "rules"
 
 
 @dataclass(frozen=True)
-class CollectionRegression(Answer, LineAnswer):
+class CollectionRegression(FieldAnswer, LineAnswer):
     """How a field depends on others, and the collection that it is about."""
 
     ROWS: ClassVar[str] = "rows"
-
-    @classmethod
-    def of(cls, response: pb.RelationsResponse) -> CollectionRegression:
-        return _numbers(from_wire(cls, response.line), response)
+    FIELD: ClassVar[str] = "line"
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from ldp_client.protocol.domain import Domain, FieldItem, FieldItems, Item, as_s
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server.answers.columns import Column, Columns, WholeDomain
 
-__all__ = ["from_wire", "integer_from_wire", "item_from_wire", "item_to_wire", "to_wire"]
+__all__ = ["field_hints", "from_wire", "integer_from_wire", "item_from_wire", "item_to_wire", "to_wire"]
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def integer_from_wire(text: str) -> int:
 def to_wire(answer: Any, kind: type[M]) -> M:
     """Return the message of this kind that says what a dataclass says."""
     message = kind()
-    for name, hint in _hints(type(answer)).items():
+    for name, hint in field_hints(type(answer)).items():
         value, field = getattr(answer, name), _field(message, name)
         if get_origin(hint) is Columns:
             _write_columns(value, message)
@@ -125,7 +125,7 @@ def to_wire(answer: Any, kind: type[M]) -> M:
 def from_wire(kind: type[T], message: Message, *, domain: Domain | None = None) -> T:
     """Return the dataclass that a message was made from."""
     found: dict[str, Any] = {}
-    for name, hint in _hints(kind).items():
+    for name, hint in field_hints(kind).items():
         field = _field(message, name)
         if get_origin(hint) is Columns:
             found[name] = _read_columns(get_args(hint)[0], message, domain)
@@ -143,7 +143,7 @@ def from_wire(kind: type[T], message: Message, *, domain: Domain | None = None) 
 _type_hints = cache(get_type_hints)
 
 
-def _hints(kind: Any) -> dict[str, Any]:
+def field_hints(kind: Any) -> dict[str, Any]:
     """Return the annotation of each field of a dataclass."""
     hints = _type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
@@ -216,7 +216,7 @@ def _column_values(column: Column, field: FieldDescriptor) -> list[Any]:
 
 def _read_columns(kind: type[T], message: Message, domain: Domain | None) -> Columns[T]:
     columns: dict[str, Column] = {}
-    for name, hint in _hints(kind).items():
+    for name, hint in field_hints(kind).items():
         field = _column(message, name)
         sent = getattr(message, field.name)
         if sent:

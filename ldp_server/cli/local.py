@@ -14,9 +14,8 @@ from ldp_server.answers.to_json import to_json
 from ldp_server.cli.connection import data_option, json_option, store_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.queries import COVERAGE
-from ldp_server.cli.shapes import DiagnosisShape
+from ldp_server.cli.servers.process import print_checks
 from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
-from ldp_server.diagnosis import MARKS, Unsound
 from ldp_server.doctor import examine
 from ldp_server.store.engines import open_store
 
@@ -40,15 +39,7 @@ def doctor(data: Path, file: Path | None, deep: bool, store: str | None, as_json
         for diagnosis in examine(examined, file, deep=deep, store=store):
             found.append(diagnosis)
             tell(f"looked at {diagnosis.what}")
-    if as_json:
-        for one in found:
-            shape: DiagnosisShape = {"what": one.what, "verdict": one.verdict, "detail": one.detail}
-            print_json(shape)
-    else:
-        lines(*(f"{MARKS[one.verdict]}  {one.what}: {one.detail}" for one in found))
-    wrong = sum(one.verdict == "wrong" for one in found)
-    if wrong:
-        raise Unsound(f"{wrong} of {len(found)} checks found something wrong")
+    print_checks(found, lines, as_json=as_json)
 
 
 @cli.command()

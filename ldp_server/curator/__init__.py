@@ -10,12 +10,14 @@ draws      what a release may draw, as an interface, so that tests can list ever
 laws       the laws of those draws in closed form
 prices     what a release costs: pure, zCDP and tCDP; the budget of a data set
 people     a file with one row for each person
+wish       what a release is to be: its options
+kinds      from a wish to a central mechanism; kinds_ranges and kinds_partial have some of the kinds
 releases   the central mechanisms, one kind of release in each module
+workloads  those about several fields together
 ledger     what was released and what it cost: a charge and its release are stored in one transaction
 signing    the bytes that are signed, and the check of a signature
 openers    who opens volunteers' sealed records: key files in this process, or an agent
 agent      a small process that holds the keys, so that their files need not lie on the disk
 vault      takes volunteers' sealed records and has them opened
 engine     one release from beginning to end
-merge      one answer from volunteers and randomized reports
 """

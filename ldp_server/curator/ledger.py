@@ -31,6 +31,7 @@ from ldp_client.errors import BudgetExceeded, InvalidSpec
 from ldp_server.answers.merging.signed import SignedRelease
 from ldp_server.curator.prices import CentralPrice, DataSetBudget
 from ldp_server.store.errors import Corrupt, StorageError, WrongVersion, translated
+from ldp_server.store.schema import transaction
 
 __all__ = ["Charging", "CuratorLedger", "DataSet", "LedgerRow"]
 
@@ -113,7 +114,7 @@ class CuratorLedger:
             self._db.execute(f"PRAGMA {pragma}")
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version == 0 and create:
-            with self._transaction():
+            with transaction(self._db):
                 for statement in _SCHEMA.split(";\n"):
                     self._db.execute(statement)
                 for table in ("data_sets", "contents", "releases"):
@@ -171,17 +172,6 @@ class CuratorLedger:
     ) -> None:
         self.close()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-
     @property
     def fingerprint_key(self) -> bytes:
         """The key of the digests of files."""
@@ -193,7 +183,7 @@ class CuratorLedger:
             raise InvalidSpec("a data set has a name of 1 to 100 printable characters")
         if not self._head.exists() and not self.data_sets():
             self._remember(0, _START)
-        with translated(self._file), self._transaction():
+        with translated(self._file), transaction(self._db):
             if self._db.execute("SELECT 1 FROM data_sets WHERE name = ?", (name,)).fetchone():
                 raise InvalidSpec(f"the data set {name!r} exists: its budget is never changed")
             self._db.execute("INSERT INTO data_sets VALUES (?, ?, ?)", (name, json.dumps(budget.as_dict()), now))
@@ -249,7 +239,7 @@ class CuratorLedger:
         Raises BudgetExceeded before the block looks at any record.
         """
         with translated(self._file):
-            with self._transaction():
+            with transaction(self._db):
                 data_set = self.data_set(name)
                 self._check_content(name, digest)
                 _check_budget(data_set, cost)
@@ -259,7 +249,7 @@ class CuratorLedger:
                 if charging.kept is None:
                     raise InvalidSpec("nothing was released")
                 self._db.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (digest, name))
-            with self._transaction():  # one process after the other, and the last release is the one that is noted
+            with transaction(self._db):  # one process after the other, and the last release is the one that is noted
                 self._remember(*self._last())
 
     def _check_content(self, name: str, digest: bytes) -> None:

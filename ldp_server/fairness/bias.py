@@ -8,7 +8,7 @@ maps, the largest difference of the groups S and T in the chance of any one deci
 
 for d <= 1 (Dwork, Hardt, Pitassi, Reingold and Zemel, ITCS 2012, Theorem 3.3). If it is small, treating similar people
 alike forces the groups to be treated almost alike. If it is large, it does not, and a gap may have its reason in d.
-Both sides are linear programmes. `worst_map` solves the other one: the chances that reach the gap.
+The right side is a linear programme. Its dual asks for the chances that reach the gap.
 
 **From estimates.** S and T come from randomized answers, and are made possible (not negative, adding up to 1). A change
 of S or T by e in total variation changes d_EM by at most e times the largest distance. `transport_interval` gives the
@@ -29,7 +29,7 @@ from ldp_server.answers.words import visible
 from ldp_server.fairness.programmes import ProgrammeRows, solved
 from ldp_server.oracles.base import Floats
 
-__all__ = ["Transported", "checked_distances", "earth_mover", "transport_interval", "worst_map"]
+__all__ = ["Transported", "checked_distances", "earth_mover", "transport_interval"]
 
 _MOST_TYPES = 256
 
@@ -55,18 +55,6 @@ def earth_mover(first: npt.ArrayLike, second: npt.ArrayLike, distances: npt.Arra
             rows.equal(np.arange(x, k * k, k), np.ones(k), t[x])
     moved = solved(d.ravel(), rows).reshape(k, k)
     return Transported(float((moved * d).sum()), moved)
-
-
-def worst_map(first: npt.ArrayLike, second: npt.ArrayLike, distances: npt.ArrayLike) -> Floats:
-    """Return the chances of one decision, for each type, that are Lipschitz and differ most between the groups."""
-    s, t, d = _checked(first, second, distances)
-    k = len(d)
-    rows = ProgrammeRows(k, upper=1.0)
-    for x in range(k):
-        for y in range(k):
-            if x != y and d[x, y] < 1:
-                rows.at_most(np.array([x, y]), np.array([1.0, -1.0]), float(d[x, y]))
-    return solved(t - s, rows)
 
 
 def transport_interval(

@@ -16,21 +16,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ldp_client.mechanisms.base import Randomizer
-from ldp_server.oracles.base import Floats
 
-__all__ = ["distance", "separation"]
+__all__ = ["separation"]
 
 
 def separation(randomizer: Randomizer) -> float:
     """Return the bound on D for reports of this mechanism, from its realised ratio; it is rounded up."""
     ratio = randomizer.ratio
     return min(1.0, math.nextafter(float((ratio - 1) / (ratio + 1)), 2.0))
-
-
-def distance(table: Floats, first: Floats, second: Floats) -> float:
-    """Return D for two groups: how their members are spread over the lines of a table of probabilities."""
-    laws = [np.asarray(group, np.float64) / np.sum(group) @ table for group in (first, second)]
-    return float(np.abs(laws[0] - laws[1]).sum() / 2)

@@ -10,15 +10,15 @@ with each period, so around the change of a period an account may get twice as m
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ldp_server.store.errors import Corrupt, translated
+from ldp_server.store.schema import transaction
 
 __all__ = ["Accounts", "OverLimit", "look_at_counts"]
 
@@ -83,7 +83,7 @@ class Accounts:
             if application != _APPLICATION_ID and (application or tables):
                 raise Corrupt(f"{self._path} is not a file of an issuer")
             if not tables:
-                with self._transaction():
+                with transaction(self._db):
                     for statement in _TABLES:
                         self._db.execute(statement)
                     self._db.execute("INSERT INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
@@ -96,7 +96,7 @@ class Accounts:
         now = self._clock()
         period = int(now // self._period)
         hashes = {hashlib.sha256(request).digest()[:_HASH_BYTES] for request in requests}
-        with translated(self._path), self._transaction():
+        with translated(self._path), transaction(self._db):
             known = {
                 row[0]
                 for row in self._db.execute(
@@ -114,7 +114,7 @@ class Accounts:
     def sweep(self) -> bool:
         """Delete a slice of what is older than the last period; False when nothing is left."""
         oldest = int(self._clock() // self._period) - 1
-        with translated(self._path), self._transaction():
+        with translated(self._path), transaction(self._db):
             gone = self._db.execute(
                 "DELETE FROM issued WHERE (account, period, request) IN "
                 "(SELECT account, period, request FROM issued WHERE period < ? LIMIT ?)",
@@ -124,14 +124,3 @@ class Accounts:
 
     def close(self) -> None:
         self._db.close()
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise

@@ -9,7 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 from ldp_client.errors import LdpError
-from ldp_server.config import is_loopback, split_address
+from ldp_client.sending.target import is_loopback_host
+from ldp_server.config import split_address
 from ldp_server.diagnosis import Diagnosis, of_certificates, of_folder
 from ldp_server.issuer.accounts import look_at_counts
 from ldp_server.issuer.settings import IssuerConfig, load_settings
@@ -38,7 +39,7 @@ def examine_issuer(path: Path) -> Iterator[Diagnosis]:
         yield Diagnosis("configuration", "wrong", str(error))
         return
     yield from of_certificates("certificate", config.tls.certificate, time.time())
-    if config.tls.certificate is not None and config.client_ca is None and not is_loopback(_host(config)):
+    if config.tls.certificate is not None and config.client_ca is None and not is_loopback_host(_host(config)):
         yield Diagnosis("callers", "warning", "client_ca is empty: whoever learns a secret can call from anywhere")
     yield from _directory(config)
 

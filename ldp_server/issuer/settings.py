@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec
-from ldp_server.config import TlsConfig, is_loopback, parse_settings, settings_text, split_address
+from ldp_client.sending.target import is_loopback_host
+from ldp_server.config import ProcessWatch, TlsConfig, parse_settings, settings_text, split_address
 
-__all__ = ["SAMPLE", "IssuerConfig", "IssuerLimits", "IssuerWatch", "load_settings"]
+__all__ = ["SAMPLE", "IssuerConfig", "IssuerLimits", "load_settings"]
 
 SAMPLE = (Path(__file__).parent / "sample.toml").read_text(encoding="utf-8")
 _PRINTS = "`ldp-server token issuer-config`"
@@ -32,15 +33,6 @@ class IssuerLimits:
 
 
 @dataclass(frozen=True)
-class IssuerWatch:
-    """Metrics and logs."""
-
-    metrics: str = ""
-    log_format: str = "text"
-    log_level: str = "info"
-
-
-@dataclass(frozen=True)
 class IssuerConfig:
     """All settings of `ldp-server token issuer`."""
 
@@ -54,7 +46,7 @@ class IssuerConfig:
     plaintext: bool = False
     tls: TlsConfig = field(default_factory=TlsConfig)
     limits: IssuerLimits = field(default_factory=IssuerLimits)
-    watch: IssuerWatch = field(default_factory=IssuerWatch)
+    watch: ProcessWatch = field(default_factory=ProcessWatch)
 
     @property
     def period_seconds(self) -> int:
@@ -86,7 +78,7 @@ class IssuerConfig:
         if self.tls.certificate is None:
             if self.client_ca is not None:
                 raise InvalidSpec("client certificates need TLS: set tls.certificate and tls.key")
-            if not is_loopback(host) and not self.plaintext:
+            if not is_loopback_host(host) and not self.plaintext:
                 raise InvalidSpec(
                     f"the back end's secret would travel unencrypted to {self.listen}: set tls.certificate and "
                     "tls.key, or plaintext = true if a proxy in front of this issuer encrypts"

@@ -2,8 +2,8 @@
 
 pieces     what is moved, in small pieces with a digest each
 ends       what a store must do to be moved from, or to
-embedded   SQLite in a data directory as such an end
-shared     PostgreSQL as such an end (an extra)
+embedded   SQLite in a data directory as such an end; embedded_rows: the rows that a piece becomes
+shared     PostgreSQL as such an end (an extra); shared_rows: the rows that a piece becomes
 sharded    several databases as such an end
 mover      the move itself: it can be interrupted anywhere, and goes on where it was
 """

@@ -23,7 +23,7 @@ from ldp_server.store.catalog import period_check
 from ldp_server.store.damage import check_rows
 from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.errors import Corrupt, InUse, StorageError, translated
-from ldp_server.store.schema import SEQUENCE_BITS, connect, open_log
+from ldp_server.store.schema import SEQUENCE_BITS, connect, open_log, transaction
 from ldp_server.store.sqlite import SqliteLog
 from ldp_server.volunteers.kept import FILE as VOLUNTEERS
 
@@ -158,16 +158,8 @@ class EmbeddedEnd(End):
         return {Key(*row[:3]): row[3] for row in rows}
 
     def _write(self, work: Any) -> None:
-        db = self._opened
-        with translated(self._draft):
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                work()
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+        with translated(self._draft), transaction(self._opened):
+            work()
 
     def unfinished(self) -> bool:
         return self._draft.exists() and not self._log.exists()

@@ -14,7 +14,7 @@ from ldp_server.moving.pieces import Batches, Key, Piece, PieceKind
 from ldp_server.store.access import AccessFile
 from ldp_server.store.catalog import period_check
 from ldp_server.store.errors import translated
-from ldp_server.store.schema import SEQUENCE_BITS, connect
+from ldp_server.store.schema import SEQUENCE_BITS, connect, transaction
 from ldp_server.volunteers.kept import KeptRecords
 
 __all__ = ["SLICED", "owner_of", "put"]
@@ -96,19 +96,13 @@ def _put_access(path: Path, salt: bytes, rows: TokenRows) -> None:
     AccessFile(path, lambda: 0.0).close()
     with translated(path):
         db = sqlite3.connect(path, isolation_level=None)
-        try:
-            db.execute("BEGIN IMMEDIATE")
+        with closing(db), transaction(db):
             db.execute("UPDATE salt SET salt = ?", (salt,))
             db.executemany("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            db.execute("COMMIT")
-        finally:
-            db.close()
 
 
 def _put_records(path: Path, rows: Sequence[RecordRow]) -> None:
     """A transaction before the one that notes the piece. What an attempt without a note has left is replaced."""
     KeptRecords(path).close()
-    with translated(path), closing(connect(path)) as db:
-        db.execute("BEGIN IMMEDIATE")
+    with translated(path), closing(connect(path)) as db, transaction(db):
         db.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, 0, ?)", rows)
-        db.execute("COMMIT")

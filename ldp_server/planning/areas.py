@@ -8,7 +8,7 @@ bound, before columns and rows help. It falls as users or epsilon grow, also whe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ldp_client.collection import Collection, Details
@@ -18,13 +18,12 @@ from ldp_client.mechanisms.records.sampled_grid import SampledGrid, design
 from ldp_client.protocol.domain import Integers, Record
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles.base import two_sided
-from ldp_server.planning.drafts import commented
-from ldp_server.planning.goals import LEAST_EPSILON, MOST_EPSILON, MOST_USERS
+from ldp_server.planning.drafts import question_file
+from ldp_server.planning.goals import MOST_EPSILON, MOST_USERS
+from ldp_server.planning.planner import least, least_epsilon
 from ldp_server.planning.promise import share_in_words
 
 __all__ = ["AreasDraft", "AreasGoal", "draft_areas"]
-
-_CENT = 100
 
 
 @dataclass(frozen=True)
@@ -71,9 +70,7 @@ def draft_areas(question: str, goal: AreasGoal, **details: object) -> AreasDraft
     known: Details = {**details, "parameters": parameters}  # type: ignore[typeddict-item]  # checked by create
     collection = Collection.create(question, goal.record, "sampled-grid", epsilon, **known)
     promise = tuple(_sentences(goal, users, within, collection))
-    text = commented(collection.to_dict(), promise)
-    if Collection.from_toml(text) != collection:
-        raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
+    text = question_file(collection, promise)
     return AreasDraft(text, promise, users, epsilon, within, parameters, collection)
 
 
@@ -94,34 +91,19 @@ def _solved(goal: AreasGoal) -> tuple[int, str]:
         epsilon = Epsilon.parse(goal.epsilon).text
         if goal.users is not None:
             return goal.users, epsilon
-        users = _least(1, MOST_USERS, lambda n: _reach(goal, n, epsilon) <= within)
+        users = least(1, MOST_USERS, lambda n: _reach(goal, n, epsilon) <= within)
         if users is None:
             raise InvalidSpec(f"this error takes more than {MOST_USERS:,} users at epsilon {epsilon}")
         return users, epsilon
     users = goal.users or 1
-    ends = [round(float(end) * _CENT) for end in (LEAST_EPSILON, MOST_EPSILON)]
-    cents = _least(ends[0], ends[1], lambda one: _reach(goal, users, _decimal(one)) <= within)
-    if cents is None:
-        needed = _least(1, MOST_USERS, lambda n: _reach(goal, n, "1") <= within)
+    found = least_epsilon(lambda one: _reach(goal, users, one) <= within)
+    if found is None:
+        needed = least(1, MOST_USERS, lambda n: _reach(goal, n, "1") <= within)
         known = "more than can be planned for" if needed is None else f"{needed:,}"
         raise InvalidSpec(
             f"{users:,} users are too few for this error, even at epsilon {MOST_EPSILON}. At epsilon 1 it takes {known}"
         )
-    return users, _decimal(cents)
-
-
-def _least(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
-    """The least number that fits, all larger ones fitting too; None if the largest does not."""
-    if not fits(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle + 1, high)
-    return high
-
-
-def _decimal(cents: int) -> str:
-    return Epsilon.parse(f"{cents // _CENT}.{cents % _CENT:02d}").text
+    return users, found
 
 
 def _sentences(goal: AreasGoal, users: int, within: float, made: Collection) -> Iterable[str]:

@@ -20,13 +20,12 @@ from ldp_client.protocol.domain import Integers, Record, YesNo
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles.laws.support import normal_quantile
 from ldp_server.oracles.records.averages import FOR_THE_COUNT, CellLaw
-from ldp_server.planning.drafts import commented
-from ldp_server.planning.goals import LEAST_EPSILON, MOST_EPSILON, MOST_USERS
+from ldp_server.planning.drafts import question_file
+from ldp_server.planning.goals import MOST_EPSILON, MOST_USERS
+from ldp_server.planning.planner import least_epsilon
 from ldp_server.planning.promise import share_in_words
 
 __all__ = ["AveragesDraft", "AveragesGoal", "draft_averages"]
-
-_CENT = 100
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,7 @@ def draft_averages(question: str, goal: AveragesGoal, **details: object) -> Aver
     known: Details = {**details, "parameters": parameters}  # type: ignore[typeddict-item]  # checked by create
     collection = Collection.create(question, goal.record, "averaged-table", epsilon, **known)
     promise = tuple(_sentences(goal, users, within, collection))
-    text = commented(collection.to_dict(), promise)
-    if Collection.from_toml(text) != collection:
-        raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
+    text = question_file(collection, promise)
     return AveragesDraft(text, promise, users, epsilon, within, goal.planned_share, parameters, collection)
 
 
@@ -143,21 +140,14 @@ def _solved(goal: AveragesGoal) -> tuple[int, str]:
 
 def _least_epsilon(goal: AveragesGoal, users: int, within: float) -> str:
     """The least epsilon on a grid of hundredths with which the error is small enough."""
-    low, high = (round(float(end) * _CENT) for end in (LEAST_EPSILON, MOST_EPSILON))
-    if _reach(goal, users, MOST_EPSILON) > within:
+    found = least_epsilon(lambda one: _reach(goal, users, one) <= within)
+    if found is None:
         needed = math.ceil((_errors(goal) * goal.reach / within) ** 2 * _per_user(goal, "1"))
         raise InvalidSpec(
             f"{users:,} users are too few for this error, even at epsilon {MOST_EPSILON}. At epsilon 1 it takes "
             f"{needed:,} users; fewer cells or a narrower range take fewer"
         )
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _reach(goal, users, _decimal(middle)) <= within else (middle + 1, high)
-    return _decimal(high)
-
-
-def _decimal(cents: int) -> str:
-    return Epsilon.parse(f"{cents // _CENT}.{cents % _CENT:02d}").text
+    return found
 
 
 def _sentences(goal: AveragesGoal, users: int, within: float, made: Collection) -> Iterable[str]:

@@ -20,7 +20,7 @@ from ldp_server.planning.planner import Plan, solve
 from ldp_server.planning.promise import plan_in_words
 from ldp_server.planning.volunteers import VolunteersOutlook, VolunteersWish, outlook_of_plan, volunteers_in_words
 
-__all__ = ["Draft", "commented", "draft"]
+__all__ = ["Draft", "commented", "draft", "question_file"]
 
 _WIDTH = 100
 _COMMENTS = {
@@ -66,9 +66,7 @@ def draft(
     details: Details = {"opens": opens, "closes": closes, "schedule": schedule, "nonce": nonce}
     collection = _collection(question, plan, details | {"smallest_batch": smallest_batch})
     promise = plan_in_words(plan, schedule, closes - opens) + volunteers_in_words(both, shares=bool(plan.unit))
-    text = commented(collection.to_dict(), promise)
-    if Collection.from_toml(text) != collection:
-        raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
+    text = question_file(collection, promise)
     return Draft(text, promise, plan, collection, both)
 
 
@@ -89,6 +87,14 @@ def _collection(question: str, plan: Plan, details: Details) -> Collection:
         parameters = dict(made.randomizer.parameters())
     details = details | {"parameters": parameters}
     return Collection.create(question, plan.goal.domain, plan.mechanism, plan.epsilon, **details)
+
+
+def question_file(collection: Collection, promise: tuple[str, ...]) -> str:
+    """The question's file, with the promise as a comment. Whoever reads it gets this collection."""
+    text = commented(collection.to_dict(), promise)
+    if Collection.from_toml(text) != collection:
+        raise InvalidSpec("this question cannot be written as a file: use plain characters in its text and names")
+    return text
 
 
 def commented(data: Mapping[str, Any], promise: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ what, the plan says what it assumes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ldp_client.errors import InvalidSpec
@@ -21,7 +22,7 @@ from ldp_server.heavy_hitters.promise import BETA, least_users
 from ldp_server.planning.goals import LEAST_EPSILON, MOST_EPSILON, MOST_USERS, Goal, QuestionKind
 from ldp_server.planning.outlook import Outlook, assumption, list_outlook, outlook, sketch_of, smallest_share
 
-__all__ = ["Plan", "solve"]
+__all__ = ["Plan", "least", "least_epsilon", "solve"]
 
 _CENT = 100
 _SLACK = 1e-9
@@ -163,6 +164,23 @@ def _least_epsilon(goal: Goal, users: int, wanted: float) -> Outlook:
             near = round(low * (high / low) ** min(max(part, 0.02), 0.98))
             guess = min(max(near, low + 1), high - 1)
     return errors[high]
+
+
+def least(low: int, high: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the least number that fits, all larger ones fitting too; None if the largest does not."""
+    if not fits(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle + 1, high)
+    return high
+
+
+def least_epsilon(fits: Callable[[str], bool]) -> str | None:
+    """Return the least epsilon on a grid of hundredths that fits; None if the largest one does not."""
+    low, high = (round(float(end) * _CENT) for end in (LEAST_EPSILON, MOST_EPSILON))
+    cents = least(low, high, lambda one: fits(_decimal(one)))
+    return None if cents is None else _decimal(cents)
 
 
 def _unreachable(goal: Goal, users: int, within: float, wanted: float) -> InvalidSpec:

@@ -24,7 +24,7 @@ from ldp_client.protocol.domain import Record
 from ldp_client.protocol.epsilon import MAX_EPSILON, Epsilon
 from ldp_server.oracles.base import two_sided
 from ldp_server.oracles.records.parts import Places
-from ldp_server.planning.drafts import commented
+from ldp_server.planning.drafts import question_file
 from ldp_server.planning.goals import MOST_USERS
 from ldp_server.planning.promise import share_in_words
 from ldp_server.planning.tables import TablesDesign, design_tables, tables_of
@@ -152,9 +152,7 @@ def draft_protected(question: str, goal: ProtectedGoal, **details: object) -> Pr
     compared |= {name: other.standard_error(users) for name, other in others.items()}
     within = reach * math.sqrt(max(variances))
     promise = tuple(_sentences(goal, made, users, within, fields, compared))
-    text = commented(collection.to_dict(), promise)
-    if Collection.from_toml(text) != collection:
-        raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
+    text = question_file(collection, promise)
     return ProtectedDraft(text, promise, users, epsilon.text, within, fields, compared, collection)
 
 

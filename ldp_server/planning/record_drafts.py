@@ -15,15 +15,15 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles.base import two_sided
-from ldp_server.planning.drafts import commented
-from ldp_server.planning.goals import LEAST_EPSILON, MOST_EPSILON, MOST_USERS
+from ldp_server.planning.drafts import question_file
+from ldp_server.planning.goals import MOST_EPSILON, MOST_USERS
+from ldp_server.planning.planner import least_epsilon
 from ldp_server.planning.promise import share_in_words
 from ldp_server.planning.tables import TablesDesign, design_tables, tables_of
 from ldp_server.planning.volunteers import VolunteersOutlook, VolunteersWish, outlook_of_tables, volunteers_in_words
 
 __all__ = ["TablesDraft", "TablesGoal", "draft_tables"]
 
-_CENT = 100
 _UNSEEN, _CLEAR = 0.5, 0.25
 _LARGEST = ", for a cell that half of the users are in (others are known better)"
 
@@ -79,9 +79,7 @@ def draft_tables(
     collection = Collection.create(question, goal.record, "sampled-table", epsilon, **known)
     promise = tuple(_sentences(goal, designs, users, epsilon, within, collection))
     promise += volunteers_in_words(both, shares=True, about=_LARGEST)
-    text = commented(collection.to_dict(), promise)
-    if Collection.from_toml(text) != collection:
-        raise InvalidSpec("this question cannot be written as a file: use plain characters in its text")
+    text = question_file(collection, promise)
     compared = {one.form: one.standard_error(users) for one in designs}
     return TablesDraft(text, promise, users, epsilon, within, best.form, compared, collection, both)
 
@@ -134,25 +132,15 @@ def _solved(goal: TablesGoal) -> tuple[int, str, list[TablesDesign]]:
 
 def _least_epsilon(goal: TablesGoal, users: int, within: float) -> tuple[int, str, list[TablesDesign]]:
     """The least epsilon on a grid of hundredths with which the error is small enough."""
-    low, high = (round(float(end) * _CENT) for end in (LEAST_EPSILON, MOST_EPSILON))
-    if _reach(goal, _designs(goal, MOST_EPSILON)[0], users) > within:
+    epsilon = least_epsilon(lambda one: _reach(goal, _designs(goal, one)[0], users) <= within)
+    if epsilon is None:
         at_one = _designs(goal, "1")[0].worst_per_user
         needed = math.ceil(two_sided(goal.confidence) ** 2 * at_one / within**2)
         raise InvalidSpec(
             f"{users:,} users are too few for these tables, even at epsilon {MOST_EPSILON}. At epsilon 1 it takes "
             f"{needed:,} users; fewer tables or coarser fields take fewer"
         )
-    while low < high:
-        middle = (low + high) // 2
-        if _reach(goal, _designs(goal, _decimal(middle))[0], users) <= within:
-            high = middle
-        else:
-            low = middle + 1
-    return users, _decimal(high), _designs(goal, _decimal(high))
-
-
-def _decimal(cents: int) -> str:
-    return Epsilon.parse(f"{cents // _CENT}.{cents % _CENT:02d}").text
+    return users, epsilon, _designs(goal, epsilon)
 
 
 def _sentences(

@@ -26,13 +26,13 @@ from ldp_client.protocol.domain import Sets
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.oracles.base import binomial_variance
 from ldp_server.oracles.laws.support import normal_quantile
-from ldp_server.planning.drafts import commented
-from ldp_server.planning.goals import LEAST_EPSILON, MOST_EPSILON, MOST_USERS
+from ldp_server.planning.drafts import question_file
+from ldp_server.planning.goals import MOST_EPSILON, MOST_USERS
+from ldp_server.planning.planner import least, least_epsilon
 from ldp_server.planning.promise import share_in_words
 
 __all__ = ["Choice", "SetsDraft", "SetsGoal", "draft_sets"]
 
-_CENT = 100
 _LARGEST_MOST = 20
 """Where it is free, `most` is not larger than this: the noise grows with it."""
 _SHOWN = 4
@@ -141,9 +141,7 @@ def draft_sets(question: str, goal: SetsGoal, **details: object) -> SetsDraft:
     known: Details = {**details, "parameters": parameters}  # type: ignore[typeddict-item]  # checked by create
     collection = Collection.create(question, Sets(goal.names, best.most), "set-selection", epsilon, **known)
     promise = tuple(_sentences(goal, users, best, choices, collection))
-    text = commented(collection.to_dict(), promise)
-    if Collection.from_toml(text) != collection:
-        raise InvalidSpec("this question cannot be written as a file: use plain characters in its text and names")
+    text = question_file(collection, promise)
     return SetsDraft(text, promise, users, epsilon, best.error, goal.share, best.most, choices, parameters, collection)
 
 
@@ -174,13 +172,10 @@ def _solved(goal: SetsGoal) -> tuple[int, str]:
     epsilon = Epsilon.parse(goal.epsilon).text
     if goal.users is not None:
         return goal.users, epsilon
-    if _error(goal, MOST_USERS, epsilon) > within:
+    users = least(1, MOST_USERS, lambda one: _error(goal, one, epsilon) <= within)
+    if users is None:
         raise InvalidSpec(_never(goal, within, epsilon))
-    low, high = 1, MOST_USERS
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _error(goal, middle, epsilon) <= within else (middle + 1, high)
-    return high, epsilon
+    return users, epsilon
 
 
 def _never(goal: SetsGoal, within: float, epsilon: str) -> str:
@@ -196,20 +191,13 @@ def _never(goal: SetsGoal, within: float, epsilon: str) -> str:
 
 def _least_epsilon(goal: SetsGoal, users: int, within: float) -> str:
     """The least epsilon on a grid of hundredths with which the error is small enough."""
-    low, high = (round(float(end) * _CENT) for end in (LEAST_EPSILON, MOST_EPSILON))
-    if _error(goal, users, MOST_EPSILON) > within:
+    found = least_epsilon(lambda one: _error(goal, users, one) <= within)
+    if found is None:
         raise InvalidSpec(
             f"{users:,} users are too few for this error, even at epsilon {MOST_EPSILON}: take more users or a larger "
             "error; fewer items a user take fewer users"
         )
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _error(goal, users, _decimal(middle)) <= within else (middle + 1, high)
-    return _decimal(high)
-
-
-def _decimal(cents: int) -> str:
-    return Epsilon.parse(f"{cents // _CENT}.{cents % _CENT:02d}").text
+    return found
 
 
 def _sentences(

@@ -30,7 +30,6 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.shared.axis import Axis, geometric
@@ -41,7 +40,6 @@ from ldp_server.planning.channels import ChannelGoal, best_table, linear_program
 
 __all__ = ["Shape", "ShiftedTable", "design_shifts"]
 
-Floats = npt.NDArray[np.float64]
 
 _WORDS = 1 << 64
 _FEW = 30

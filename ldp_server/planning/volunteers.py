@@ -54,6 +54,15 @@ class VolunteersWish:
     shares: tuple[float, ...]
     epsilon: str | None = None
 
+    @classmethod
+    def of_options(cls, volunteers: str | None, epsilon: str | None) -> VolunteersWish | None:
+        """Read the options --volunteers and --volunteer-epsilon."""
+        if volunteers is None:
+            if epsilon is not None:
+                raise InvalidSpec("--volunteer-epsilon goes with --volunteers: which share of the users volunteers?")
+            return None
+        return cls(volunteer_shares(volunteers), epsilon)
+
 
 @dataclass(frozen=True)
 class VolunteersOutlook:

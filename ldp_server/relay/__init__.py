@@ -8,6 +8,7 @@ checks     what `ldp-server relay check` looks at
 config     its settings, and sample.toml
 door       what apps call: the promise, and batches
 forward    released batches on their way to the collection server
+keeper     what it does by the clock: it ends rounds, and keeps no order of arrival on the disk
 lasting    what has been so for an hour: nothing is deleted because a clock is wrong for a while
 metrics    what it counts
 rounds     when reports may go: plain arithmetic of periods

@@ -12,14 +12,21 @@ from pathlib import Path
 
 from ldp_client.durations import parse_duration
 from ldp_client.errors import InvalidSpec, PolicyRefused, WrongType
-from ldp_client.sending.target import Tls, check_target, check_tls
-from ldp_server.config import CallLimits, TlsConfig, is_loopback, parse_settings, settings_text, split_address
+from ldp_client.sending.target import Tls, check_target, check_tls, is_loopback_host
+from ldp_server.config import (
+    AddressAdmission,
+    CallLimits,
+    ProcessWatch,
+    TlsConfig,
+    parse_settings,
+    settings_text,
+    split_address,
+)
 
 __all__ = [
     "SAMPLE",
     "ForwardConfig",
     "HoldConfig",
-    "RelayAdmission",
     "RelayConfig",
     "RelayLimits",
     "RelayListen",
@@ -93,16 +100,6 @@ class HoldConfig:
 
 
 @dataclass(frozen=True)
-class RelayAdmission:
-    """How much one address may send."""
-
-    reports_per_second: float = 100.0
-    burst: float = 10_000.0
-    trusted_proxies: tuple[str, ...] = ()
-    limit_this_machine: bool = False
-
-
-@dataclass(frozen=True)
 class RelayLimits(CallLimits):
     """Bounds of memory, disk and time."""
 
@@ -111,12 +108,9 @@ class RelayLimits(CallLimits):
 
 
 @dataclass(frozen=True)
-class RelayWatch:
+class RelayWatch(ProcessWatch):
     """Metrics and logs."""
 
-    metrics: str = ""
-    log_format: str = "text"
-    log_level: str = "info"
     collections: int = 100
 
 
@@ -129,7 +123,7 @@ class RelayConfig:
     tls: TlsConfig = field(default_factory=TlsConfig)
     forward: ForwardConfig = field(default_factory=ForwardConfig)
     hold: HoldConfig = field(default_factory=HoldConfig)
-    admission: RelayAdmission = field(default_factory=RelayAdmission)
+    admission: AddressAdmission = field(default_factory=AddressAdmission)
     limits: RelayLimits = field(default_factory=RelayLimits)
     watch: RelayWatch = field(default_factory=RelayWatch)
 
@@ -214,7 +208,7 @@ def check_use(config: RelayConfig) -> None:
             "forward.plaintext = true, to a server on this machine)"
         )
     host, _ = split_address(config.relay.listen, "relay.listen")
-    if config.tls.certificate is None and not config.relay.plaintext and not is_loopback(host):
+    if config.tls.certificate is None and not config.relay.plaintext and not is_loopback_host(host):
         raise InvalidSpec(
             f"relay.listen is {config.relay.listen} without TLS: set tls.certificate and tls.key, or "
             "relay.plaintext = true if a proxy in front of this relay encrypts"

@@ -17,5 +17,6 @@ wire          bytes to messages and errors to statuses
 structure     looking for damage in the structure of log.db
 tls           certificates that may change while the server runs
 running       what every server process does: serve until told to stop, drain, close
+sharing       what is done only because other servers write to the same store
 logs, metrics
 """

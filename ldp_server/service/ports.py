@@ -15,7 +15,8 @@ from grpc_reflection.v1alpha import reflection
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import analyst_pb2, collector_pb2
-from ldp_server.config import CallLimits, Config, TlsConfig, is_loopback, split_address
+from ldp_client.sending.target import is_loopback_host
+from ldp_server.config import CallLimits, Config, TlsConfig, split_address
 from ldp_server.service.bounded import Bounds
 from ldp_server.service.health import DrainingHealth, health_methods, reflection_methods
 from ldp_server.service.logs import event
@@ -141,7 +142,7 @@ def _check_plaintext(config: Config, served: Sequence[str]) -> None:
         ("analyst", analyst.listen or collector.listen, analyst.plaintext),
     ):
         host, _ = split_address(listen, f"{setting}.listen")
-        if setting not in served or is_loopback(host):
+        if setting not in served or is_loopback_host(host):
             continue
         if not allowed:
             raise InvalidSpec(_refused_plaintext(setting, listen))

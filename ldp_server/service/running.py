@@ -50,6 +50,10 @@ class RunningServer:
             event(logging.ERROR, "the log cannot be written; stopping", reason=str(failure))
             self._stopping.set()
 
+    async def start(self) -> None:
+        """Get ready and begin to listen; raises `StorageError` or `InvalidSpec` if it cannot be."""
+        raise NotImplementedError
+
     async def stop(self, grace: float | None = None) -> None:
         """Drain for at most `grace` seconds (limits.drain_seconds) and close. A second call does nothing."""
         self._grace = self._drain_seconds if grace is None else grace

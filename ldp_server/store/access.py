@@ -25,7 +25,7 @@ from ldp_server.store.interface.tokens import (
     SteadyClock,
     TokenRow,
 )
-from ldp_server.store.schema import connect
+from ldp_server.store.schema import connect, transaction
 
 __all__ = ["LIFETIME", "LONGEST_LIFETIME", "ROLES", "AccessFile", "AnalystToken", "SteadyClock"]
 
@@ -82,14 +82,8 @@ class AccessFile(AccessTokens):
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
         """One write transaction."""
-        with self._lock, translated(self._path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+        with self._lock, translated(self._path), transaction(self._db):
+            yield self._db
 
     def close(self) -> None:
         self._db.close()

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ldp_server.store.errors import Corrupt, WrongVersion, translated
 
-__all__ = ["APPLICATION_ID", "PAGE", "SEQUENCE_BITS", "VERSION", "connect", "migrate", "open_log", "version_of"]
+__all__ = [
+    "APPLICATION_ID", "PAGE", "SEQUENCE_BITS", "VERSION", "connect", "migrate", "open_log", "transaction", "version_of",
+]  # fmt: skip
 
 APPLICATION_ID = 0x48534C47  # "HSLG"
 SEQUENCE_BITS = 40
@@ -205,6 +208,19 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         return db
 
 
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Do the block in one durable transaction, or leave everything as it was."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
 def version_of(db: sqlite3.Connection, path: Path, newest: int = VERSION) -> int:
     """The file's schema version, 0 if it is empty; raises if it is not a Hearsay database or a newer one."""
     with translated(path):
@@ -223,17 +239,10 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: dict[int, Callable[[
     newest = max(migrations) + 1
     found = version = version_of(db, path, newest)
     while version < newest:
-        with translated(path):
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                migrations[version](db)
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {version + 1}")
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+        with translated(path), transaction(db):
+            migrations[version](db)
+            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {version + 1}")
         version += 1
     return found
 

@@ -28,7 +28,7 @@ from ldp_server.store.log import (
     Submission,
 )
 from ldp_server.store.reader import SqliteReader
-from ldp_server.store.schema import PAGE
+from ldp_server.store.schema import PAGE, transaction
 from ldp_server.store.wal import LogFiles, WalMover
 
 __all__ = ["SqliteLog"]
@@ -302,15 +302,8 @@ class SqliteLog(SqliteReader, ReportLog):
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one durable transaction, or leave everything as it was."""
-        with translated(self.path):
-            self.db.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(self.db)
-                self.db.execute("COMMIT")
-            except BaseException:
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
-                raise
+        with translated(self.path), transaction(self.db):
+            result = work(self.db)
         self._files.check()
         return result
 

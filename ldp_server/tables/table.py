@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cache
 from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
 
 from ldp_client.protocol.domain import Domain, Integers, Item
 from ldp_server.answers.columns import Columns
+from ldp_server.answers.wire import field_hints
 from ldp_server.tables.items import ITEM, KIND, item_columns
 from ldp_server.tables.metadata import AnswerMetadata
 
@@ -81,12 +81,12 @@ def table_of(answer: Any, rows: str, extra: Sequence[str], metadata: AnswerMetad
     `rows` is the name of the field with the rows: columns, a tuple, or one object. Each field in `extra` that is not
     None adds a last row: an object like the others, or one that lacks an item and has the field's name as its kind.
     """
-    hint, value = _hints(type(answer))[rows], getattr(answer, rows)
+    hint, value = field_hints(type(answer))[rows], getattr(answer, rows)
     kind = get_args(hint)[0] if get_origin(hint) in (Columns, tuple) else hint
     listed: Sequence[Any] = value if isinstance(value, Sequence) else (value,)
     more = [(name, getattr(answer, name)) for name in extra if getattr(answer, name) is not None]
     columns: list[TableColumn] = []
-    for name, field_hint in _hints(kind).items():
+    for name, field_hint in field_hints(kind).items():
         values = _column(listed, kind, name)
         if values is None:
             continue
@@ -102,7 +102,7 @@ def table_of(answer: Any, rows: str, extra: Sequence[str], metadata: AnswerMetad
 def table_of_lines(kind: type, rows: Sequence[tuple[str, Any]], metadata: AnswerMetadata) -> AnswerTable:
     """Return rows of one dataclass, each with the label of the line that it belongs to, as columns."""
     columns = [TableColumn("label", ColumnKind.TEXT, [label for label, _ in rows])]
-    for name, hint in _hints(kind).items():
+    for name, hint in field_hints(kind).items():
         values = [getattr(row, name) for _, row in rows]
         if name in _MOMENTS:
             columns.append(TableColumn(name, ColumnKind.TEXT, [_moment_text(value) for value in values]))
@@ -119,14 +119,6 @@ def _moment_text(seconds: int) -> str:
         return datetime.fromtimestamp(seconds, UTC).isoformat()
     except (ValueError, OverflowError, OSError):  # beyond the year 9999
         return f"{seconds} s"
-
-
-_type_hints = cache(get_type_hints)
-
-
-def _hints(kind: Any) -> dict[str, Any]:
-    hints = _type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _column(rows: Sequence[Any], kind: Any, name: str) -> Values | None:

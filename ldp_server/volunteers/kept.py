@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.store.errors import Corrupt, WrongVersion, translated
-from ldp_server.store.schema import connect
+from ldp_server.store.schema import connect, transaction
 from ldp_server.volunteers import interface
 from ldp_server.volunteers.interface import Given, SealedRecords, another_curator
 
@@ -67,15 +67,8 @@ class KeptRecords(SealedRecords):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock, translated(self._path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._lock, translated(self._path), transaction(self._db):
+            yield
 
     def give(self, collection_id: bytes, name: bytes, sealed: bytes, now: int) -> Given:
         with self._transaction():

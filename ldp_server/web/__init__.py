@@ -15,6 +15,7 @@ views          what can be looked at, with its call, its command and its line of
 periods        which periods a page is about
 over_time      what is asked about several periods or two collections, and how it is shown
 two_sources    a curator's releases about volunteers, beside the reports
+public_list    the questions, and the signed list with its proofs, for everybody
 searches       searches for popular items, with progress
 tables, figures, charts, render    answers as tables, as charts, as HTML
 """

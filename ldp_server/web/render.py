@@ -15,9 +15,8 @@ from ldp_client.durations import format_duration
 from ldp_client.protocol.domain import Attributes, Categories, Domain, Integers, Record, Sets, Strings
 from ldp_server.answers.words import item_text, moment, visible, whole
 
-__all__ = ["TITLE", "page", "static_file", "static_names"]
+__all__ = ["page", "static_file", "static_names"]
 
-TITLE = "Hearsay"
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _SPEC_SHOWN = 6000
 _NAMES_SHOWN = 12

@@ -1,4 +1,4 @@
-"""`ldp-simulate frequencies`."""
+"""The command `ldp-simulate frequencies`: its options, table and page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ldp-simulate heavy-hitters`."""
+"""The command `ldp-simulate heavy-hitters`: its options, table and page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ldp-simulate longitudinal`."""
+"""The command `ldp-simulate longitudinal`: its options, table and page."""
 
 from __future__ import annotations
 

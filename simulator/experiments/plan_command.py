@@ -1,4 +1,4 @@
-"""`ldp-simulate plan`."""
+"""The command `ldp-simulate plan`: its options, table and page."""
 
 from __future__ import annotations
 

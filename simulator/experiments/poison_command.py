@@ -1,4 +1,4 @@
-"""`ldp-simulate poison`."""
+"""The command `ldp-simulate poison`: its options, table and page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ldp-simulate sweep`."""
+"""The command `ldp-simulate sweep`: its options, table and page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ldp-simulate wire`."""
+"""The command `ldp-simulate wire`: its options, table and page."""
 
 from __future__ import annotations
 

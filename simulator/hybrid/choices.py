@@ -22,7 +22,7 @@ from ldp_server.curator.releases.gap_max import GapMax
 from ldp_server.curator.releases.thresholds import LaplaceThresholds
 from ldp_server.curator.releases.top import LaplaceTop
 from ldp_server.oracles.base import Oracle
-from simulator.hybrid.kinds import Floats, ListedItems, MedianNumber, People, released_content
+from simulator.hybrid.kinds import Floats, HybridKind, ListedItems, MedianNumber, People, released_content
 
 __all__ = ["BelowNumbers", "FrequentItems", "MostFrequentItem"]
 
@@ -96,8 +96,5 @@ class BelowNumbers(MedianNumber):
         found = numbers.ranges_answer(told[0], told[1], [(0, cut - 1) for cut in self.CUTS])
         return np.array([row.estimate for row in found.ranges]) / found.reports
 
-    def of_release(self, content: dict[str, Any]) -> Floats:
-        return np.array([row["count"] for row in content["rows"]], np.float64) / int(content["people"])
-
-    def error(self, found: Floats, truth: Floats) -> float:
-        return float(np.sqrt(np.mean((found - truth) ** 2)))
+    of_release = HybridKind.of_release
+    error = HybridKind.error

@@ -1,4 +1,4 @@
-"""`ldp-simulate hybrid`."""
+"""The command `ldp-simulate hybrid`: its options, table and page."""
 
 from __future__ import annotations
 

@@ -85,8 +85,9 @@ class HybridKind(ABC):
     @abstractmethod
     def of_reports(self, told: Any) -> Floats: ...
 
-    @abstractmethod
-    def of_release(self, content: dict[str, Any]) -> Floats: ...
+    def of_release(self, content: dict[str, Any]) -> Floats:
+        """The share of each row of a release."""
+        return np.array([row["count"] for row in content["rows"]], np.float64) / int(content["people"])
 
     def merged(self, content: dict[str, Any], told: Any) -> Floats:
         raise NotImplementedError
@@ -145,9 +146,6 @@ class ListedItems(HybridKind):
     def of_reports(self, told: estimates.Estimates) -> Floats:
         return np.array([row.estimate for row in told.rows]) / told.reports
 
-    def of_release(self, content: dict[str, Any]) -> Floats:
-        return np.array([row["count"] for row in content["rows"]], np.float64) / int(content["people"])
-
     def merged(self, content: dict[str, Any], told: estimates.Estimates) -> Floats:
         return _shares(merged_frequencies(content, LocalFrequencies.of(told)).rows)
 
@@ -189,9 +187,6 @@ class PairTables(HybridKind):
 
     def of_reports(self, told: list[estimates.Estimates]) -> Floats:
         return np.concatenate([[row.estimate / one.reports for row in one.rows] for one in told])
-
-    def of_release(self, content: dict[str, Any]) -> Floats:
-        return np.array([row["count"] for row in content["rows"]], np.float64) / int(content["people"])
 
     def merged(self, content: dict[str, Any], told: list[estimates.Estimates]) -> Floats:
         return np.concatenate([_shares(merged_frequencies(content, LocalFrequencies.of(one)).rows) for one in told])

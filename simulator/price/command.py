@@ -1,4 +1,4 @@
-"""`ldp-simulate price`."""
+"""The command `ldp-simulate price`: its options, table and page."""
 
 from __future__ import annotations
 

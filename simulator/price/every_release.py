@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator.price import fields, items, labels, numbers, texts
 from simulator.price.question import PricedQuestion
 
-__all__ = ["QUESTIONS", "question_of"]
+__all__ = ["QUESTIONS"]
 
 QUESTIONS: tuple[type[PricedQuestion], ...] = (
     items.ItemShares,
@@ -35,8 +35,3 @@ QUESTIONS: tuple[type[PricedQuestion], ...] = (
     fields.AnyOfTwo,
 )
 """In the order of `ldp-server curator release --help`."""
-
-
-def question_of(kind: str) -> type[PricedQuestion]:
-    """Return the question that a kind of release answers."""
-    return next(one for one in QUESTIONS if kind in one.releases)

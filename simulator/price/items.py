@@ -14,7 +14,6 @@ from ldp_server.answers.choose import choose
 from ldp_server.arrays.items import index_items
 from ldp_server.arrays.packing import pack
 from ldp_server.curator.people import Record
-from ldp_server.curator.releases.base import CentralMechanism, Outcome
 from ldp_server.curator.releases.choosing import Choosing
 from ldp_server.curator.releases.gap_max import GapMax, ObviousAnswer
 from ldp_server.curator.releases.histogram import LaplaceHistogram
@@ -29,7 +28,7 @@ from ldp_server.oracles import oracle_for
 from simulator import crowd
 from simulator.hybrid.choices import FrequentItems, MostFrequentItem
 from simulator.hybrid.kinds import Floats, ListedItems, People, counted_reports
-from simulator.price.question import DELTA, OfHybrid, PricedQuestion, shares_of_rows
+from simulator.price.question import DELTA, OfHybrid, OneItem, PricedQuestion, SharesOfAny
 
 __all__ = ["Groups", "ItemShares", "ModalItem", "MostFrequent", "TopItems", "UnknownItems", "hitters"]
 
@@ -123,13 +122,6 @@ class Groups(PricedQuestion):
     def columns(self, people: People) -> Sequence[Sequence[Record]]:
         return [[_ITEMS[index - 1] for index in people.tolist()]]
 
-    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> Floats:
-        del made
-        return np.array([row.count or 0 for row in outcome.rows]) / people
-
-    def error(self, found: Floats, truth: Floats) -> float:
-        return float(np.sqrt(np.mean((found - truth) ** 2)))
-
 
 def hitters(domain: Domain, places: np.ndarray[Any, Any], epsilon: str, seed: int) -> dict[Any, float]:
     """Return the items that reports find without a list, with their shares; `places` are indexes of the domain."""
@@ -143,7 +135,7 @@ def hitters(domain: Domain, places: np.ndarray[Any, Any], epsilon: str, seed: in
     return {item.item: item.estimate / len(places) for item in found.items}
 
 
-class UnknownItems(PricedQuestion):
+class UnknownItems(SharesOfAny):
     """Frequencies of strings that nobody has listed."""
 
     text = "the share of any string of up to 4 bytes, without a list: the largest error"
@@ -173,16 +165,8 @@ class UnknownItems(PricedQuestion):
     def columns(self, people: People) -> Sequence[Sequence[Record]]:
         return [[self.NAMES[place] for place in people.tolist()]]
 
-    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> Any:
-        del made
-        return shares_of_rows(outcome, people)
 
-    def error(self, found: Any, truth: dict[str, float]) -> float:
-        """Return the largest error; an item that is not listed has the share 0."""
-        return float(max(abs(found.get(name, 0.0) - truth.get(name, 0.0)) for name in {*found, *truth}))
-
-
-class ModalItem(UnknownItems):
+class ModalItem(OneItem, UnknownItems):
     """The most frequent of strings that nobody has listed."""
 
     text = "the most frequent string of up to 4 bytes, without a list: the share that is missed"
@@ -201,10 +185,6 @@ class ModalItem(UnknownItems):
     def reported(self, people: People, seed: int) -> str | None:
         found = super().reported(people, seed)
         return max(found, key=lambda name: found[name]) if found else None
-
-    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> str | None:
-        del made, people
-        return str(outcome.rows[0].item) if outcome.rows else None
 
     def error(self, found: str | None, truth: dict[str, float]) -> float:
         return max(truth.values()) - truth.get(found or "", 0.0)

@@ -29,7 +29,7 @@ from simulator import crowd
 from simulator.hybrid.kinds import Floats, People, counted_reports
 from simulator.price.items import UnknownItems, hitters
 from simulator.price.numbers import number_counts
-from simulator.price.question import DELTA, PricedQuestion
+from simulator.price.question import DELTA, OneItem, PricedQuestion
 
 __all__ = ["LabelledBox", "LabelledCut", "LabelledItem", "LabelledNumber", "OnlyLabels", "errors_of_cuts"]
 
@@ -37,7 +37,7 @@ _NUMBERS, _BITS = 1 << 10, 10
 _TRUE_CUT = 416
 
 
-class LabelledItem(UnknownItems):
+class LabelledItem(OneItem, UnknownItems):
     """Which string has the label 1: a device sends its string if its label is 1, and nothing otherwise."""
 
     text = "which string of up to 4 bytes has the label 1: the share of people for whom it is wrong"
@@ -54,10 +54,6 @@ class LabelledItem(UnknownItems):
 
     def columns(self, people: People) -> Sequence[Sequence[Held]]:
         return [*super().columns(people), [str(int(one == self._WANTED)) for one in people.tolist()]]
-
-    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> str | None:
-        del made, people
-        return str(outcome.rows[0].item) if outcome.rows else None
 
     def error(self, found: str | None, truth: dict[str, float]) -> float:
         wanted = self.NAMES[self._WANTED]

@@ -167,10 +167,3 @@ class AllRanges(PricedQuestion):
 
     def columns(self, people: People) -> Sequence[Sequence[Record]]:
         return [people.tolist()]
-
-    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> Floats:
-        del made
-        return np.array([row.count or 0 for row in outcome.rows]) / people
-
-    def error(self, found: Floats, truth: Floats) -> float:
-        return float(np.sqrt(np.mean((found - truth) ** 2)))

@@ -25,7 +25,10 @@ from ldp_server.curator.prices import CentralPrice
 from ldp_server.curator.releases.base import CentralMechanism, Outcome
 from simulator.hybrid.kinds import HybridKind, People, released_content
 
-__all__ = ["DELTA", "Maker", "OfHybrid", "PricedQuestion", "at_record_price", "paid", "shares_of_rows"]
+__all__ = [
+    "DELTA", "Maker", "OfHybrid", "OneItem", "PricedQuestion", "SharesOfAny", "at_record_price", "paid",
+    "shares_of_rows",
+]  # fmt: skip
 
 DELTA = Fraction(1, 10**6)
 _STEPS = 40
@@ -66,13 +69,14 @@ class PricedQuestion(ABC):
     def columns(self, people: People) -> Sequence[Sequence[Record]]:
         """Return the columns that the curator reads."""
 
-    @abstractmethod
     def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> Any:
-        """Return the answer of a release."""
+        """Return the answer of a release: the share of each row."""
+        del made
+        return np.array([row.count or 0 for row in outcome.rows]) / people
 
-    @abstractmethod
     def error(self, found: Any, truth: Any) -> float:
-        """Return how far an answer is off."""
+        """Return how far an answer is off: the root mean square error."""
+        return float(np.sqrt(np.mean((found - truth) ** 2)))
 
     def central(self, kind: str, people: People, draws: Draws) -> Any:
         """Return the answer of a release of a kind about these people, at the price of a report."""
@@ -82,6 +86,25 @@ class PricedQuestion(ABC):
 
     def outcome(self, made: CentralMechanism, people: People, draws: Draws) -> Outcome:
         return made.run_columns(self.columns(people), draws)
+
+
+class SharesOfAny(PricedQuestion):
+    """Questions about the shares of any items: the error is the largest one. What is not listed has the share 0."""
+
+    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> Any:
+        del made
+        return shares_of_rows(outcome, people)
+
+    def error(self, found: Any, truth: Any) -> float:
+        return float(max(abs(found.get(name, 0.0) - truth.get(name, 0.0)) for name in {*found, *truth}))
+
+
+class OneItem(PricedQuestion):
+    """Questions whose answer is one item, or none."""
+
+    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> str | None:
+        del made, people
+        return str(outcome.rows[0].item) if outcome.rows else None
 
 
 class OfHybrid(PricedQuestion):

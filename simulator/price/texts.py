@@ -21,7 +21,7 @@ from ldp_server.curator.releases.partial.strings import FrequentStrings
 from simulator.hybrid.kinds import Floats, People, counted_reports
 from simulator.price.items import hitters
 from simulator.price.labels import LabelledNumber
-from simulator.price.question import PricedQuestion, at_record_price, shares_of_rows
+from simulator.price.question import OneItem, PricedQuestion, SharesOfAny, at_record_price
 
 __all__ = ["CommonTexts", "LabelledPrefix", "LabelledText", "RobustRules", "TextDistribution"]
 
@@ -36,7 +36,7 @@ def _text(number: int, bits: int = _BITS) -> str:
     return format(number, f"0{bits}b")
 
 
-class CommonTexts(PricedQuestion):
+class CommonTexts(SharesOfAny):
     """Which texts many people have, and how many."""
 
     text = "the share of any text of 16 characters that a tenth of the people have: the largest error"
@@ -67,13 +67,6 @@ class CommonTexts(PricedQuestion):
     def columns(self, people: People) -> Sequence[Sequence[Record]]:
         return [[_text(number) for number in people.tolist()]]
 
-    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> Any:
-        del made
-        return shares_of_rows(outcome, people)
-
-    def error(self, found: Any, truth: dict[str, float]) -> float:
-        return float(max(abs(found.get(name, 0.0) - truth.get(name, 0.0)) for name in {*found, *truth}))
-
 
 class TextDistribution(CommonTexts):
     """The distribution of all texts."""
@@ -88,7 +81,7 @@ class TextDistribution(CommonTexts):
         return float(np.sqrt(np.square(gaps).sum()))
 
 
-class LabelledText(CommonTexts):
+class LabelledText(OneItem, CommonTexts):
     """Which text has the label 1: a device sends its text if its label is 1, and nothing otherwise."""
 
     text = "which text of 16 characters has the label 1: the share of people for whom it is wrong"
@@ -119,10 +112,6 @@ class LabelledText(CommonTexts):
 
     def columns(self, people: People) -> Sequence[Sequence[Record]]:
         return [*super().columns(people[:, 0]), [str(label) for label in people[:, 1].tolist()]]
-
-    def released(self, made: CentralMechanism, outcome: Outcome, people: int) -> str | None:
-        del made, people
-        return str(outcome.rows[0].item) if outcome.rows else None
 
     def error(self, found: str | None, truth: dict[str, float]) -> float:
         if found == _text(int(truth["wanted"])):

@@ -26,7 +26,6 @@ __all__ = ["pure"]
 BASES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25)
 DELTA = 1e-6
 SIZE = 12
-USERS = 300
 
 
 def pure(runs: int | None = None, seed: int = 1, progress: Progress | None = None, full: bool = False) -> Reproduction:

@@ -16,7 +16,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Domain, Integers
 from ldp_server.planning import Goal, Plan, QuestionKind
 from ldp_server.planning.promise import plan_in_words
-from ldp_server.planning.volunteers import VolunteersWish, outlook_of_plan, volunteer_shares, volunteers_in_words
+from ldp_server.planning.volunteers import VolunteersWish, outlook_of_plan, volunteers_in_words
 from simulator.population.naming import parse_domain
 from simulator.shapes import GoalRow
 from simulator.trials.samples import read_sample
@@ -50,11 +50,7 @@ class GoalOptions:
     @property
     def wish(self) -> VolunteersWish | None:
         """Which shares of volunteers the promise is to speak of."""
-        if self.volunteers is None:
-            if self.volunteer_epsilon is not None:
-                raise InvalidSpec("--volunteer-epsilon goes with --volunteers: which share of the users volunteers?")
-            return None
-        return VolunteersWish(volunteer_shares(self.volunteers), self.volunteer_epsilon)
+        return VolunteersWish.of_options(self.volunteers, self.volunteer_epsilon)
 
     def goal(self, options: Any) -> Goal:
         """Return the goal: with --within, what was not given of users and epsilon is left open."""

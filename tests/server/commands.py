@@ -5,7 +5,8 @@ arguments, environment, standard streams and exit code, like one that a shell st
 computing time sooner. The process never opens a connection or a thread, so a fork is safe.
 
 `run_command` waits for the end of a command. `Started` is one that goes on, such as a server. What needs a fresh
-interpreter is started as a user would (`ldp_server.testing`, tests/server/test_testing.py).
+interpreter is started as a user would (`ldp_server.testing`, tests/server/test_testing.py). `run_here` runs a command
+in the test's own process: there a test can replace a part of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import select
@@ -26,7 +28,7 @@ from pathlib import Path
 
 from tests import forks
 
-__all__ = ["Started", "run_command"]
+__all__ = ["Started", "run_command", "run_here"]
 
 _LIMIT = 1 << 20
 _FORKS = "HEARSAY_TESTS_FORKS"
@@ -89,6 +91,22 @@ class Started:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def run_here(monkeypatch, capsys, *arguments, stdin=None):
+    """Run `ldp-server` in this process, as its program does; return exit code, output and errors."""
+    from ldp_server.cli.main import run  # here: the process that forks imports it in its own order
+
+    monkeypatch.setattr(sys, "argv", ["ldp-server", *map(str, arguments)])
+    if stdin is not None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
+    capsys.readouterr()
+    code = 0
+    try:
+        run()
+    except SystemExit as left:
+        code = left.code
+    return code, *capsys.readouterr()
 
 
 def run_command(arguments, environment, stdin, timeout):

@@ -38,6 +38,11 @@ class Clock:
         return self.now
 
 
+def resident_bytes(pid):
+    """The memory of a process that is not swapped out."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
 def make_collection(text="How many?", count=40, opens=0, closes=1 << 33, q=3, t=4, epsilon="2", **more):
     return Collection.create(
         text,

@@ -6,9 +6,7 @@ Whatever a mechanism does not answer is refused at each door in one line that na
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,7 +39,6 @@ from ldp_server.answers.over_time.compare import compare
 from ldp_server.answers.over_time.trend import TrendQuestion, trend
 from ldp_server.answers.records import RecordTable
 from ldp_server.answers.to_json import dump, item_json, to_json
-from ldp_server.cli.main import load, run
 from ldp_server.cli.show import item_text
 from ldp_server.fairness.gaps import gaps_answer
 from ldp_server.heavy_hitters import DECODERS
@@ -52,6 +49,7 @@ from ldp_server.oracles import oracle_for
 from ldp_server.tables import csv_rows
 from tests.examples import EXAMPLES
 from tests.server.analyst.conftest import deliver
+from tests.server.commands import run_here
 from tests.server.helpers import ServerProcess
 
 TOGETHER = Coverage.TOGETHER
@@ -285,16 +283,7 @@ def ask(door, *arguments):
 
 def shell(monkeypatch, capsys, data, *arguments, stdin=""):
     """Run a command as the program does: its exit code, output and errors."""
-    load()
-    monkeypatch.setattr(sys, "argv", ["ldp-server", *arguments, "--data", str(data)])
-    monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-    capsys.readouterr()
-    code = 0
-    try:
-        run()
-    except SystemExit as left:
-        code = left.code
-    return code, *capsys.readouterr()
+    return run_here(monkeypatch, capsys, *arguments, "--data", data, stdin=stdin)
 
 
 def test_every_mechanism_has_a_line_and_every_call_a_question():

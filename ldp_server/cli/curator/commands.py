@@ -29,8 +29,6 @@ from ldp_server.volunteers.opening import curated_records
 __all__ = ["create", "curator", "forget", "ledger", "show", "verify"]
 
 _file = click.Path(path_type=Path, dir_okay=False)
-_folder = click.Path(path_type=Path, file_okay=False)
-
 
 _NARROW = {"attribute": "per_attribute", "label": "labels_only"}
 

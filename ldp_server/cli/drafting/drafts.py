@@ -31,12 +31,11 @@ from ldp_server.planning.averages import AveragesDraft, draft_averages
 from ldp_server.planning.protected import ProtectedDraft, draft_protected
 from ldp_server.planning.record_drafts import TablesDraft, TablesGoal, draft_tables
 from ldp_server.planning.sets import SetsDraft, draft_sets
-from ldp_server.planning.volunteers import VolunteersWish, volunteer_shares
+from ldp_server.planning.volunteers import VolunteersWish
 from ldp_server.store.errors import translated
 
 __all__ = ["DraftOptions", "drafted", "read_field"]
 
-_DAY = 86_400
 _RANGE = re.compile(r"\s*(-?[0-9]{1,20})\s*:\s*(-?[0-9]{1,20})\s*")
 _HELP = {
     QuestionKind.FREQUENCIES: "how many hold each of some answers",
@@ -90,11 +89,7 @@ class DraftOptions:
     @property
     def wish(self) -> VolunteersWish | None:
         """Which shares of volunteers the promise is to speak of."""
-        if self.volunteers is None:
-            if self.volunteer_epsilon is not None:
-                raise InvalidSpec("--volunteer-epsilon goes with --volunteers: which share of the users volunteers?")
-            return None
-        return VolunteersWish(volunteer_shares(self.volunteers), self.volunteer_epsilon)
+        return VolunteersWish.of_options(self.volunteers, self.volunteer_epsilon)
 
 
 _DRAFT_OPTIONS = (

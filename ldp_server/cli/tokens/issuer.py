@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
-from prometheus_client import disable_created_metrics
 
 from ldp_server import __version__
 from ldp_server.cli.connection import json_option
-from ldp_server.cli.shapes import DiagnosisShape
+from ldp_server.cli.servers.process import print_checks, say_listening, set_up_process, started, told_to_stop
 from ldp_server.cli.show import lines, print_json
 from ldp_server.cli.tokens.analysts import token
-from ldp_server.diagnosis import MARKS, Unsound
 from ldp_server.issuer.checks import examine_issuer
 from ldp_server.issuer.server import IssuerServer
 from ldp_server.issuer.settings import SAMPLE, IssuerConfig, load_settings
 from ldp_server.issuer.signing import make_key, make_secret
-from ldp_server.service.logs import event, set_up_logs
-from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
+from ldp_server.service.logs import event
+from ldp_server.service.running import local_address, start_metrics, stop_when_input_ends
 
 __all__ = ["issuer", "issuer_check", "issuer_config", "issuer_key", "issuer_secret"]
 
@@ -44,36 +40,21 @@ def issuer(file: Path, listen: str | None, until_stdin_closes: bool, as_json: bo
     config = load_settings(file)
     if listen is not None:
         config = replace(config, listen=listen)
-    set_up_logs(config.watch.log_level, "json" if as_json else config.watch.log_format)
-    # Otherwise each counter has a second series, the time at which it was made.
-    disable_created_metrics()  # type: ignore[no-untyped-call]
-    os.umask(0o077)  # files are readable by their owner only
-    allow_files(config.limits.connections)
+    set_up_process(config.watch.log_level, "json" if as_json else config.watch.log_format, config.limits.connections)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
 
 
 async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: bool) -> None:
     server = IssuerServer(config)
-    server.stop_on_signals()
-    await server.start()
-    try:
+    async with started(server):
         if config.watch.metrics:
             start_metrics(config.watch.metrics, server.metrics.registry, server)
         address = local_address(config.listen, server.port)
-        if as_json:
-            said = {"listening": {"issuer": address}, "version": __version__, "pid": os.getpid()}
-            sys.stdout.write(json.dumps(said) + "\n")
-        else:
-            sys.stdout.write(f"the issuer listens on {address}\n")
-        sys.stdout.flush()
+        say_listening({"issuer": address}, f"the issuer listens on {address}", as_json=as_json)
         event(logging.INFO, "ready", version=__version__, listening=address, keys=len(config.keys))
         if until_stdin_closes:
             stop_when_input_ends(server)
-        await server.wait()
-        event(logging.INFO, "draining")
-    finally:
-        await server.stop()
-        event(logging.INFO, "stopped")
+        await told_to_stop(server)
 
 
 @token.command("issuer-check")
@@ -81,17 +62,7 @@ async def _serve(config: IssuerConfig, *, as_json: bool, until_stdin_closes: boo
 @json_option
 def issuer_check(file: Path, as_json: bool) -> None:
     """Check a configuration, its keys, secrets and certificates, and the counts. Nothing is changed."""
-    found = []
-    for one in examine_issuer(file):
-        found.append(one)
-        if as_json:
-            shape: DiagnosisShape = {"what": one.what, "verdict": one.verdict, "detail": one.detail}
-            print_json(shape)
-        else:
-            lines(f"{MARKS[one.verdict]}  {one.what}: {one.detail}")
-    wrong = sum(one.verdict == "wrong" for one in found)
-    if wrong:
-        raise Unsound(f"{wrong} of {len(found)} checks found something wrong")
+    print_checks(examine_issuer(file), lines, as_json=as_json)
 
 
 @token.command("issuer-config")

@@ -56,8 +56,6 @@ _STEEPEST = 1e3
 _CAUGHT = 1.6449
 """Standard deviations below the mean that a normal value stays above with probability 95%."""
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Pairs:

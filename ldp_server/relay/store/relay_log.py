@@ -17,7 +17,7 @@ from ldp_server.relay.store.released import Ended, Outgoing, Shuffle, system_shu
 from ldp_server.relay.store.schema import open_relay_log
 from ldp_server.store.errors import InUse, Removed, translated
 from ldp_server.store.log import AppendOutcome, Submission
-from ldp_server.store.schema import PAGE
+from ldp_server.store.schema import PAGE, transaction
 from ldp_server.store.wal import LogFiles, WalMover
 
 __all__ = ["KnownCollection", "RelayLog", "Standing", "standings"]
@@ -38,7 +38,6 @@ _BYTES = (
     "UNION ALL SELECT sum(length(payload)) FROM released WHERE collection = ?1)"
 )
 _NEWEST = "SELECT max(round) FROM groups WHERE collection = ?"
-_FIRST = "SELECT min(round) FROM groups WHERE collection = ?"
 
 
 class KnownCollection(NamedTuple):
@@ -167,12 +166,6 @@ class RelayLog:
 
     # -- rounds
 
-    def first_round(self, collection: int) -> int | None:
-        """The oldest round of which a collection holds something."""
-        with translated(self.path):
-            found: int | None = self.db.execute(_FIRST, (collection,)).fetchone()[0]
-        return found
-
     def end_round(
         self, collection: int, smallest: int, over: int, *, final: bool, remember: int, sure: bool = True
     ) -> Ended:
@@ -272,15 +265,8 @@ class RelayLog:
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one durable transaction, or leave everything as it was."""
-        with translated(self.path):
-            self.db.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(self.db)
-                self.db.execute("COMMIT")
-            except BaseException:
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
-                raise
+        with translated(self.path), transaction(self.db):
+            result = work(self.db)
         self._files.check()
         return result
 

@@ -3,6 +3,8 @@
 handlers   fetch collections, submit batches
 ingest     from a request to a ticket
 unsealing  from a batch of sealed reports to a batch of reports
+volunteering  sealed records of volunteers
+issuer_keys   the keys of unlinkable tokens
 waiting    what is received and not yet durable, with the counters of the collections
 """
 

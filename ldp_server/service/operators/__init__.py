@@ -4,7 +4,8 @@ handlers    the methods by name; creating, closing, deleting, compacting
 queries     what only reads: show, list, estimate, heavy hitters, periods
 exports     counts or reports, in pieces
 calls       around every method: who calls, how long it takes, how it ends
-auth        who may call, and what
+auth        who may call, and what; known: tokens that were just looked up
+last_lists  the last lists of popular items, for searches that begin with one
 local_token the token for commands on the server's own machine
 """
 

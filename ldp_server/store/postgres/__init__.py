@@ -10,6 +10,7 @@ log         writing it. It is made of:
   laying      blocks, where the order of arrival is forgotten
   retention   counts in the place of reports
 access      analysts' tokens
+rights      whether a user has the rights that its part of the work needs
 watching    what other servers change
 failures    psycopg's errors as the store's
 """

@@ -4,5 +4,7 @@ draw        elements, scales and axes
 dots        items with whiskers, sorted; thresholds, verdicts, and what noise alone shows
 histogram   ranges with whiskers, and quantiles over them
 heat        pairs of attributes
+areas       the tiles of a map
+lines       values over time
 noise       how large an estimate noise alone makes
 """

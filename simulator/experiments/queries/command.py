@@ -1,4 +1,4 @@
-"""`ldp-simulate queries`."""
+"""The command `ldp-simulate queries`: its options, table and page."""
 
 from __future__ import annotations
 

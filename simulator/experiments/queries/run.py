@@ -7,7 +7,7 @@ device makes them, and what a later query asks depends on what came back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -27,7 +27,7 @@ from simulator import crowd
 from simulator.experiments.queries.limits import query_limits
 from simulator.shapes import QueriesRun, QueryMethod
 
-__all__ = ["QueriesGoal", "run"]
+__all__ = ["QueriesGoal", "measured", "run"]
 
 Bits = npt.NDArray[np.bool_]
 _MOST_FIELDS, _MOST_SETS = 16, 1000
@@ -55,25 +55,33 @@ def run(people: Bits, goal: QueriesGoal, tell: Callable[[str], None] = lambda _:
     """Answer all sets of the goal's width by every method; `people` has a line for each user."""
     users, fields = people.shape
     _check(users, fields, goal)
-    sets = [frozenset(one) for one in combinations(range(fields), goal.width)]
-    truth = np.array([_held(people, one, goal.every).mean() for one in sets])
     people = people[np.random.default_rng(goal.seed).permutation(users)]  # whom a query goes to is drawn
-    rows = [_constant(truth)]
-    for name, method in _METHODS.items():
-        tell(name)
-        rows.append(_measured(name, method(people, sets, goal), sets, truth))
+    sets = math.comb(fields, goal.width)
     return {
         "users": users,
         "epsilon": goal.epsilon,
         "fields": fields,
         "width": goal.width,
         "kind": "all" if goal.every else "any",
-        "sets": len(sets),
+        "sets": sets,
         "cut": goal.cut,
         "levels": goal.levels,
-        "methods": rows,
-        "limits": query_limits(fields, len(sets), users, goal.epsilon, goal.levels),
+        "methods": list(measured(people, goal, tell=tell)),
+        "limits": query_limits(fields, sets, users, goal.epsilon, goal.levels),
     }
+
+
+def measured(
+    people: Bits, goal: QueriesGoal, methods: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None
+) -> Iterator[QueryMethod]:
+    """Measure the best constant and all methods, or these methods. The users are asked in the order of the lines."""
+    sets = [frozenset(one) for one in combinations(range(people.shape[1]), goal.width)]
+    truth = np.array([_held(people, one, goal.every).mean() for one in sets])
+    if not methods:
+        yield _constant(truth)
+    for name in methods or _METHODS:
+        tell(name)
+        yield _measured(name, _METHODS[name](people, sets, goal), sets, truth)
 
 
 def _check(users: int, fields: int, goal: QueriesGoal) -> None:

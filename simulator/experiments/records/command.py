@@ -1,4 +1,4 @@
-"""`ldp-simulate records`."""
+"""The command `ldp-simulate records`: its options, table and page."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from simulator.attacks.records import malicious_records
 from simulator.population.records import RecordPopulation
 from simulator.shapes import RecordsRun, TableError
 
-__all__ = ["Liars", "RecordsFound", "go_together", "rarest", "run"]
+__all__ = ["Liars", "RecordsFound", "go_together", "rarest", "rms", "run"]
 
 Floats = npt.NDArray[np.float64]
 _CONFIDENCE = 0.95
@@ -143,9 +143,9 @@ def _table(record: Record, oracle: Oracle, places: Sequence[int], population: Re
     return {
         "table": " x ".join(record.names[place] for place in places),
         "cells": len(raw),
-        "stated_error": _rms(errors) / users,
-        "error": _rms(raw - true) / users,
-        "possible_error": _rms(view.possible(raw) - true) / users,
+        "stated_error": rms(errors) / users,
+        "error": rms(raw - true) / users,
+        "possible_error": rms(view.possible(raw) - true) / users,
         "largest_error": float(np.abs(raw - true).max()) / users,
         "covered": float(np.mean((low <= true) & (true <= high))),
         "half_interval": float(np.mean(errors)) * two_sided(_CONFIDENCE) / users,
@@ -189,7 +189,8 @@ def _moved(
         yield {**row, "moved": (last - first) / many}
 
 
-def _rms(errors: Floats) -> float:
+def rms(errors: Floats) -> float:
+    """Return the root of the mean square."""
     return math.sqrt(float(np.mean(np.square(errors))))
 
 

@@ -1,4 +1,4 @@
-"""`ldp-simulate sets`."""
+"""The command `ldp-simulate sets`: its options, table and page."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Randomized answers from elsewhere, from counts and from CSV files."""
 
-import io
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -14,21 +12,9 @@ from ldp_client.protocol.domain import Categories
 from ldp_server.answers.estimates import Coverage, every_item
 from ldp_server.answers.foreign import Randomization, debias, read_counts
 from ldp_server.arrays.packing import pack
-from ldp_server.cli.main import load, run
 from ldp_server.oracles import oracle_for
 from simulator.crowd import simulate
-
-
-def shell(monkeypatch, capsys, *arguments):
-    load()
-    monkeypatch.setattr(sys, "argv", ["ldp-server", *map(str, arguments)])
-    monkeypatch.setattr(sys, "stdin", io.StringIO())
-    code = 0
-    try:
-        run()
-    except SystemExit as left:
-        code = left.code
-    return code, *capsys.readouterr()
+from tests.server.commands import run_here
 
 
 def randomized_response(epsilon="1", users=5000):
@@ -163,20 +149,20 @@ def test_wrong_files_are_refused_without_repeating_an_answer(text, options, word
 def test_the_command(tmp_path, monkeypatch, capsys):
     file = tmp_path / "f.csv"
     file.write_text("value,count\nhigh,3000\nlow,1000\n")
-    code, out, err = shell(monkeypatch, capsys, "foreign", file, "--randomized", 0.25, "--json")
+    code, out, err = run_here(monkeypatch, capsys, "foreign", file, "--randomized", 0.25, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["reports"] == 4000
     assert found["rows"][0]["item"] == {"text": "high"}
     assert found["rows"][0]["estimate"] == pytest.approx((3000 - 500) / 0.75)
     assert found["epsilon"] == pytest.approx(math.log(0.875 / 0.125))
-    code, out, err = shell(monkeypatch, capsys, "foreign", file, "--flip", 0.1, "--together", "--every-look")
+    code, out, err = run_here(monkeypatch, capsys, "foreign", file, "--flip", 0.1, "--together", "--every-look")
     assert (code, err) == (0, "")
     assert "4,000 answers, randomized with epsilon = 2.197" in out
     assert "right at every look" in out
     file.write_text("value,count\nhigh,3000\nlow,1\n")
-    code, out, _ = shell(monkeypatch, capsys, "foreign", file, "--flip", 0.1)
+    code, out, _ = run_here(monkeypatch, capsys, "foreign", file, "--flip", 0.1)
     assert "Warning: 1 of 2 answers" in out
     for wrong in ([], ["--flip", 0.5], ["--flip", 0.1, "--column", "x"]):
-        code, out, err = shell(monkeypatch, capsys, "foreign", file, *wrong)
+        code, out, err = run_here(monkeypatch, capsys, "foreign", file, *wrong)
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -12,7 +12,6 @@ from ldp_client.mechanisms import hierarchy
 from ldp_client.mechanisms.bounded_number import design
 from ldp_client.mechanisms.records.sampled_table import parameters_of
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
-from ldp_server.cli.main import run
 from ldp_server.curator.engine import KEY_FILE, ReleaseRequest, create_data_set, release
 from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.people import PeopleFile
@@ -26,6 +25,7 @@ from ldp_server.curator.workloads.online import OnlineTables
 from ldp_server.curator.workloads.tables import LaplaceTables
 from ldp_server.curator.workloads.universe import Workload
 from tests.server.analyst.conftest import deliver
+from tests.server.commands import run_here
 from tests.server.helpers import NOW, ServerProcess
 
 PLAN = ("free", "paid")
@@ -101,13 +101,6 @@ def shell(monkeypatch, capsys, world):
 
     def command(*arguments, data=True):
         about = ("--data", world.server.data) if data else ()
-        monkeypatch.setattr("sys.argv", ["ldp-server", *map(str, arguments), *map(str, about)])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, *arguments, *about)
 
     return command

@@ -1,10 +1,11 @@
-"""Draws with the laws of the exact samplers from a seeded generator: a test with them gives the same each time."""
+"""Draws for tests: with the laws of the exact samplers from a seeded generator, and draws that add nothing."""
 
 import math
 
 import numpy as np
 
 from ldp_server.curator.draws import Draws
+from ldp_server.curator.noise import ExactDraws
 
 
 class Seeded(Draws):
@@ -28,3 +29,17 @@ class Seeded(Draws):
 
     def uniform(self, count):
         return int(self.rng.integers(count))
+
+
+class Noted(ExactDraws):
+    """Adds nothing to numbers, and notes what noise would have been added to."""
+
+    def __init__(self):
+        self.values, self.scales = [], []
+
+    def laplace(self, values, scale):
+        self.values.append(list(values))
+        self.scales.append(scale)
+        return list(values)
+
+    gaussian = laplace

@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.curator.audits_shifts import NoNoise
 from ldp_client.errors import BudgetExceeded, InvalidSpec
-from ldp_server.cli.main import run
 from ldp_server.curator.engine import ReleaseRequest, create_data_set, release
 from ldp_server.curator.ledger import CuratorLedger
 from ldp_server.curator.noise import ExactDraws
@@ -18,6 +17,7 @@ from ldp_server.curator.releases.histogram import LaplaceHistogram, SinhHistogra
 from ldp_server.curator.releases.partial.mwem import PairTable
 from ldp_server.curator.releases.partial.projection import ProjectedConjunctions
 from ldp_server.curator.releases.partial.strings import FrequentStrings
+from tests.server.commands import run_here
 from tests.server.helpers import NOW
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
@@ -146,14 +146,7 @@ def test_a_budget_is_charged_what_an_attribute_costs(home):
 @pytest.fixture
 def curator(monkeypatch, capsys):
     def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "curator", *arguments)
 
     return call
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from ldp_server.cli.main import run
+from tests.server.commands import run_here
 
 RANDOM = random.Random(5)
 CITIES = [RANDOM.choice(["rome"] * 5 + ["oslo"] * 3 + ["lima"]) for _ in range(3000)]
@@ -39,14 +39,7 @@ def curator(files, capsys, monkeypatch):
 
     def call(*arguments):
         monkeypatch.chdir(files)
-        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "curator", *arguments)
 
     return call
 

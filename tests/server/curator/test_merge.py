@@ -9,12 +9,12 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_server.answers.merging.cohorts import CohortCount, merged
 from ldp_server.answers.merging.sources import of_estimates, of_release
-from ldp_server.cli.main import run
 from ldp_server.curator.engine import KEY_FILE, ReleaseRequest, create_data_set, release
 from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.people import PeopleFile
 from ldp_server.curator.prices import DataSetBudget
 from ldp_server.curator.releases.histogram import LaplaceHistogram
+from tests.server.commands import run_here
 from tests.server.helpers import NOW
 
 VOLUNTEERS, REPORTS = 400, 20_000
@@ -102,14 +102,7 @@ def test_the_command(home, tmp_path, monkeypatch, capsys):
     files = ["merge", tmp_path / "r.json", tmp_path / "e.json", "--key", home / f"{KEY_FILE}.pub"]
 
     def command(*arguments):
-        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "curator", *arguments)
 
     (tmp_path / "e.json").write_text(estimates(15_000.0))
     code, out, err = command(*files)

@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.curator import wrong
 from benchmarks.curator.outcomes import every_law, law_of, smallest_delta, worst_delta, worst_divergence
-from ldp_server.curator.draws import Draws
 from ldp_server.curator.laws import exponential_law, laplace_tail
 from ldp_server.curator.releases.base import ReleasedRow
 from ldp_server.curator.releases.choosing import Choosing
@@ -19,6 +18,7 @@ from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.releases.thresholds import GaussianThresholds, LaplaceThresholds
 from ldp_server.curator.releases.top import GaussianTop, LaplaceTop
+from tests.server.curator.seeded import Noted
 
 TWO, THREE = ("a", "b"), ("a", "b", "c")
 NEARLY = 1e-7
@@ -125,28 +125,6 @@ def test_a_quantile_s_realised_loss_is_at_most_its_price(at):
     assert 0.5 < largest <= 1 + 1e-9
 
 
-class Seen(Draws):
-    """Notes what noise is added to."""
-
-    def __init__(self):
-        self.values, self.scales = [], []
-
-    def laplace(self, values, scale):
-        self.values.append(list(values))
-        self.scales.append(scale)
-        return list(values)
-
-    gaussian = laplace
-
-    def select(self, scores, scale):
-        raise AssertionError
-
-    exponential = select
-
-    def uniform(self, count):
-        raise AssertionError
-
-
 @pytest.mark.parametrize("cuts", [1, 2, 9, 40])
 def test_thresholds_move_by_twice_the_levels(cuts):
     """The counts that get noise move by 2 L in L1 and in squared L2, for the worst pair of numbers."""
@@ -154,7 +132,7 @@ def test_thresholds_move_by_twice_the_levels(cuts):
     gaussian = GaussianThresholds(tuple(range(cuts)), ONE)
     worst = 0
     for one, other in [(-1, cuts), (0, 1), (cuts - 1, cuts), (cuts // 2, cuts)]:
-        seen = Seen()
+        seen = Noted()
         for number in (one, other):
             laplace.run([str(number), "7"], seen)
         moved = [abs(a - b) for a, b in zip(*seen.values, strict=True)]

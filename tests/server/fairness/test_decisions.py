@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from scipy.stats import chisquare
 
 from ldp_client.decisions import DecisionMap
 from ldp_client.errors import InvalidSpec
-from ldp_server.fairness.bias import checked_distances, earth_mover, transport_interval, worst_map
+from ldp_server.fairness.bias import checked_distances, earth_mover, transport_interval
 from ldp_server.fairness.decisions import affirmative_map, fair_map, total_variation, whole_map
+from ldp_server.fairness.programmes import ProgrammeRows, solved
 
 RNG = np.random.default_rng(7)
 POINTS = RNG.uniform(size=(12, 2))
@@ -30,6 +32,15 @@ def test_the_distance_on_a_line_is_that_of_the_sums():
     assert found.distance == pytest.approx(known)
     assert found.moved.sum(axis=1) == pytest.approx(s)
     assert found.moved.sum(axis=0) == pytest.approx(t)
+
+
+def worst_map(s, t, d):
+    """Return the chances of one decision, for each type, that are Lipschitz and differ most between the groups."""
+    rows = ProgrammeRows(len(d), upper=1.0)
+    for pair in permutations(range(len(d)), 2):
+        if d[pair] < 1:
+            rows.at_most(np.array(pair), np.array([1.0, -1.0]), float(d[pair]))
+    return solved(t - s, rows)
 
 
 def test_the_worst_lipschitz_map_reaches_the_distance():

@@ -79,6 +79,7 @@ def test_keys_secrets_and_the_sample(tmp_path):
         ("tokens = 0", "tokens: from 1"),
         ('period = "0 days"', "period"),
         ('listen = "0.0.0.0:7910"', "secret would travel unencrypted"),
+        ('listen = "127.example.org:7910"', "secret would travel unencrypted"),
         ('client_ca = "ca.pem"', "need TLS"),
         ('[tls]\ncertificate = "c.pem"', "both"),
         ("[limits]\ncalls = 0", "limits.calls must be above 0"),

@@ -23,3 +23,8 @@ def counted(collection, people, seed):
     for reports in crowd.simulate(collection.randomizer, np.concatenate(items), seed):
         oracle.accumulate(pack(reports, collection.randomizer.report_bytes))
     return oracle
+
+
+def reports(collection, indexes, seed):
+    """The reports of users with these indexes."""
+    return np.concatenate(list(crowd.simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed)))

@@ -21,14 +21,9 @@ from ldp_server.arrays.packing import pack
 from ldp_server.learning.accuracy import accuracy, known_accuracy
 from ldp_server.learning.labels import RandomizedLabels, examples_of, fit
 from ldp_server.planning.channels import ChannelGoal, compile_channel, line_distances, named_loss
-from simulator import crowd
-from tests.server.learning.populations import asked, counted
+from tests.server.learning.populations import asked, counted, reports
 
 TWO, THREE = Categories(("yes",)), Categories(("low", "middle", "high"))
-
-
-def reports(collection, indexes, seed):
-    return np.concatenate(list(crowd.simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed)))
 
 
 def compiled(elements=4, epsilon="2"):

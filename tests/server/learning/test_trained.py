@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from dataclasses import replace
 from itertools import product
 
@@ -18,24 +17,19 @@ from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesN
 from ldp_server.answers import estimates
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.records import RecordTable
-from ldp_server.cli.main import load, run
 from ldp_server.learning.accuracy import advantage
 from ldp_server.learning.labels import RandomizedLabels
 from ldp_server.learning.saved import read_model
 from ldp_server.learning.tabled import learn_table
 from ldp_server.learning.trained import LearnGoal, ModelKind, learn
-from simulator import crowd
 from tests.server.analyst.conftest import deliver
+from tests.server.commands import run_here
 from tests.server.helpers import ServerProcess
-from tests.server.learning.populations import asked, counted
+from tests.server.learning.populations import asked, counted, reports
 from tests.server.test_every_door import shell
 
 TWO = Categories(("yes",))
 AGE, CITY, LEFT = Field("age", Integers(0, 4)), Field("city", Categories(("x", "y"))), Field("left", YesNo(True))
-
-
-def reports(collection, indexes, seed):
-    return np.concatenate(list(crowd.simulate(collection.randomizer, np.asarray(indexes, np.uint64), seed)))
 
 
 def people(users, seed):
@@ -183,14 +177,7 @@ def test_the_command_from_rows_to_a_model_that_is_applied(files, tmp_path, monke
 
 def local(monkeypatch, capsys, *arguments):
     """A command that calls no server."""
-    load()
-    monkeypatch.setattr(sys, "argv", ["ldp-server", "learn", *map(str, arguments)])
-    capsys.readouterr()
-    try:
-        run()
-    except SystemExit as left:
-        return left.code, *capsys.readouterr()
-    return 0, *capsys.readouterr()
+    return run_here(monkeypatch, capsys, "learn", *arguments)
 
 
 def test_the_command_refuses_in_one_line(files, tmp_path, monkeypatch, capsys):

@@ -21,7 +21,7 @@ from ldp_client.mechanisms.subset_selection import SubsetSelection
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
-from tests.examples import LISTABLE, label
+from tests.examples import LISTABLE, label, whole_table
 
 TINY = 1e-9
 EXACT = LinearHash | RandomizedResponse | SubsetSelection
@@ -30,13 +30,6 @@ PRODUCTS = ShiftedChannel | EveryField
 FREQUENCIES = [one for one in LISTABLE if isinstance(one, EXACT | ComposedResponse | CompiledChannel | PRODUCTS)]
 SETS = [one for one in LISTABLE if isinstance(one, ComposedResponse | SampledAttribute)]
 COUNTED = [*FREQUENCIES, *(one for one in SETS if one not in FREQUENCIES)]
-
-
-def law_of(randomizer):
-    """The probability of each report (a column) for each index (a line)."""
-    return np.array(
-        [[float(randomizer.probability(x, y)) for y in range(randomizer.bound)] for x in range(randomizer.size)]
-    )
 
 
 def counted(randomizer, reports):
@@ -53,7 +46,7 @@ def known():
     def of(randomizer):
         if id(randomizer) not in found:
             adds = np.array([counted(randomizer, [y]).estimate_all() for y in range(randomizer.bound)])
-            found[id(randomizer)] = law_of(randomizer), adds
+            found[id(randomizer)] = whole_table(randomizer), adds
         return found[id(randomizer)]
 
     return of
@@ -130,7 +123,7 @@ def test_the_variance_of_a_sum_is_that_of_the_law_or_above_it(known, randomizer)
 @pytest.mark.parametrize("randomizer", COUNTED, ids=label)
 def test_no_count_is_likelier_or_rarer_than_its_limits_say(randomizer):
     """Each counted number, by what one report of each kind adds to it. Both limits are reached: none is idle."""
-    law, oracle = law_of(randomizer), oracle_for(randomizer)
+    law, oracle = whole_table(randomizer), oracle_for(randomizer)
     singles = [list(counted(randomizer, [y]).chances()) for y in range(randomizer.bound)]
     kinds = list(oracle.chances())
     assert all(1 <= one.of == kinds[0].of <= max(1, len(kinds)) for one in kinds)
@@ -146,7 +139,7 @@ def test_no_count_is_likelier_or_rarer_than_its_limits_say(randomizer):
 @pytest.mark.parametrize("randomizer", COUNTED, ids=label)
 def test_draws_that_are_free_of_the_item_have_one_probability(randomizer):
     """Teams and points: each value is as likely for every index."""
-    law = law_of(randomizer)
+    law = whole_table(randomizer)
     singles = [counted(randomizer, [y]) for y in range(randomizer.bound)]
     for number, one in enumerate(oracle_for(randomizer).teams()):
         table = np.array([list(single.teams())[number].counts for single in singles], float)
@@ -169,7 +162,7 @@ def held_by(randomizer):
 @pytest.mark.parametrize("randomizer", SETS, ids=label)
 def test_attributes_are_unbiased_at_the_expected_counts(randomizer):
     """With as many reports of each number as there are on average, every attribute has its true count."""
-    law = law_of(randomizer)
+    law = whole_table(randomizer)
     for crowd in crowds(randomizer):
         oracle = oracle_for(randomizer)
         oracle.counts.values = crowd @ law
@@ -192,7 +185,7 @@ PAIRED = [one for one in SETS if isinstance(one, ComposedResponse) and one.size 
 
 @pytest.mark.parametrize("randomizer", PAIRED, ids=label)
 def test_pairs_of_attributes_by_the_exact_law(randomizer):
-    law, held = law_of(randomizer), held_by(randomizer)
+    law, held = whole_table(randomizer), held_by(randomizer)
     adds = np.array([counted(randomizer, [y]).pair(1, 0).estimate for y in range(randomizer.bound)])
     assert law @ adds == pytest.approx(held[:, 0] * held[:, 1], abs=TINY)
     crowd = crowds(randomizer)[-1]

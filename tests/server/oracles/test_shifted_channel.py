@@ -15,6 +15,7 @@ from ldp_server.oracles.base import Unsupported
 from ldp_server.oracles.shared import axis_table as tables
 from ldp_server.oracles.shared.axis_table import axis_table
 from simulator import crowd
+from tests.examples import whole_table
 
 N = 1 << 64
 GRID = Record((Field("x", Integers(0, 8)), Field("y", Integers(0, 9))))
@@ -22,10 +23,6 @@ GRID = Record((Field("x", Integers(0, 8)), Field("y", Integers(0, 9))))
 
 def channel(epsilon, domain, rings=(), steps=()):
     return ShiftedChannel.build(Epsilon(epsilon), domain, b"", design(epsilon, domain, rings, steps))
-
-
-def whole_table(made):
-    return np.array([[float(made.probability(x, y)) for y in range(made.bound)] for x in range(made.size)])
 
 
 def crooked_line():

@@ -13,8 +13,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Field, Integers, Record
 from ldp_server.answers.fields.areas import areas_answer
 from ldp_server.planning.areas import AreasGoal, draft_areas
+from tests.server.commands import run_here
 from tests.server.oracles.cases import filled
-from tests.server.planning.test_record_drafts import command
 
 RECORD = Record((Field("x", Integers(0, 256)), Field("y", Integers(0, 256))))
 DRAFT = ("collection", "draft", "--kind", "areas", "--question", "Where?", "--epsilon", "1")
@@ -66,15 +66,17 @@ def test_what_makes_no_sense_is_refused(given, text):
 
 
 def test_the_command(monkeypatch, capsys, tmp_path):
-    code, out, err = command(monkeypatch, capsys, *DRAFT, *FIELDS, "--within", "0.02", "--json")
+    code, out, err = run_here(monkeypatch, capsys, *DRAFT, *FIELDS, "--within", "0.02", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["within"] <= 0.02 and found["users"] > 10_000
     file = tmp_path / "where.ldp"
-    code, out, err = command(monkeypatch, capsys, DRAFT[0], DRAFT[1], str(file), *DRAFT[2:], *FIELDS, "--users", "9999")
+    code, out, err = run_here(
+        monkeypatch, capsys, DRAFT[0], DRAFT[1], str(file), *DRAFT[2:], *FIELDS, "--users", "9999"
+    )
     assert (code, err) == (0, "")
     assert "tiles, for areas along their sides" in out
     assert Collection.load(file).randomizer.name == "sampled-grid"
-    code, out, err = command(monkeypatch, capsys, *DRAFT, *FIELDS[:2], "--users", "9999")
+    code, out, err = run_here(monkeypatch, capsys, *DRAFT, *FIELDS[:2], "--users", "9999")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "two fields of integers" in err

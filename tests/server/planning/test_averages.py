@@ -13,8 +13,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
 from ldp_server.answers.fields.averages import averages_answer
 from ldp_server.planning.averages import AveragesGoal, draft_averages
+from tests.server.commands import run_here
 from tests.server.oracles.cases import filled
-from tests.server.planning.test_record_drafts import command
 
 RECORD = Record((Field("plan", Categories(("free", "paid"))), Field("minutes", Integers(0, 601)), Field("b", YesNo())))
 DRAFT = ("collection", "draft", "--kind", "averages", "--question", "Minutes?", "--users", "10000", "--epsilon", "1")
@@ -84,13 +84,13 @@ def test_fields_that_are_no_numbers_are_refused():
 
 
 def test_the_command(monkeypatch, capsys, tmp_path):
-    code, out, err = command(monkeypatch, capsys, *DRAFT, *FIELDS, "--json")
+    code, out, err = run_here(monkeypatch, capsys, *DRAFT, *FIELDS, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert (found["users"], found["epsilon"], found["share"]) == (10_000, "1", 0.5)
     assert "collection" not in found
     file = tmp_path / "minutes.ldp"
-    code, out, err = command(monkeypatch, capsys, DRAFT[0], DRAFT[1], str(file), *DRAFT[2:], *FIELDS, "--share", "0.1")
+    code, out, err = run_here(monkeypatch, capsys, DRAFT[0], DRAFT[1], str(file), *DRAFT[2:], *FIELDS, "--share", "0.1")
     assert (code, err) == (0, "")
     assert "a cell with 10% of the users" in out and "Written to" in out
     assert Collection.load(file).randomizer.name == "averaged-table"
@@ -107,6 +107,6 @@ def test_the_command(monkeypatch, capsys, tmp_path):
     ],
 )
 def test_wrong_options_are_said_in_one_line(monkeypatch, capsys, more, text):
-    code, out, err = command(monkeypatch, capsys, *DRAFT, *more)
+    code, out, err = run_here(monkeypatch, capsys, *DRAFT, *more)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert text in err

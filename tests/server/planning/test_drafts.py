@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import sys
 
 import pytest
 
@@ -12,8 +11,8 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Categories, Integers, Strings
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.analyst import Analyst
-from ldp_server.cli.main import load, run
 from ldp_server.planning import Goal, QuestionKind, draft
+from tests.server.commands import run_here
 from tests.server.helpers import ServerProcess
 
 K = QuestionKind
@@ -47,18 +46,6 @@ def server(tmp_path_factory):
 class Terminal(io.StringIO):
     def isatty(self):
         return True
-
-
-def shell(monkeypatch, capsys, *arguments, stdin=None):
-    load()
-    monkeypatch.setattr(sys, "argv", ["ldp-server", *map(str, arguments)])
-    monkeypatch.setattr(sys, "stdin", stdin or io.StringIO())
-    code = 0
-    try:
-        run()
-    except SystemExit as left:
-        code = left.code
-    return code, *capsys.readouterr()
 
 
 @pytest.mark.parametrize("kind", K)
@@ -97,16 +84,16 @@ def test_create_takes_what_draft_wrote(kind, server, tmp_path, monkeypatch, caps
     file = tmp_path / "draft.ldp"
     flags = ["--kind", kind.value, *FLAGS[kind], "--users", 1_000_000, "--epsilon", "1", "--per-day", 5000]
     flags += ["--opens", "2020-01-01", "--closes", "2099-12-31", "--question", f"{kind.value}?"]
-    code, out, err = shell(monkeypatch, capsys, "collection", "draft", file, *flags)
+    code, out, err = run_here(monkeypatch, capsys, "collection", "draft", file, *flags)
     assert (code, err) == (0, "")
     assert "at epsilon = 1" in out
     assert "200 days" in out
-    code, out, err = shell(monkeypatch, capsys, "collection", "create", file, "--data", server.data, "--json")
+    code, out, err = run_here(monkeypatch, capsys, "collection", "create", file, "--data", server.data, "--json")
     assert (code, err) == (0, "")
     shown = json.loads(out)
     assert (shown["question"], shown["state"]) == (f"{kind.value}?", "running")
     assert shown["id"] == Collection.load(file).id.hex()
-    code, out, err = shell(monkeypatch, capsys, "collection", "draft", file, *flags)
+    code, out, err = run_here(monkeypatch, capsys, "collection", "draft", file, *flags)
     assert (code, out) == (2, "")
     assert "exists already" in err
 
@@ -114,10 +101,10 @@ def test_create_takes_what_draft_wrote(kind, server, tmp_path, monkeypatch, caps
 def test_a_draft_with_a_relay(tmp_path, monkeypatch, capsys):
     file, flags = tmp_path / "relay.ldp", ["--kind", "frequencies", "--answer", "yes", "--users", "1000"]
     flags += ["--epsilon", "1", "--question", "Tea?"]
-    assert shell(monkeypatch, capsys, "collection", "draft", file, *flags, "--smallest-batch", "100")[0] == 0
+    assert run_here(monkeypatch, capsys, "collection", "draft", file, *flags, "--smallest-batch", "100")[0] == 0
     assert Collection.load(file).smallest_batch == 100
     assert "\n# Reports are sealed" in file.read_text()
-    code, _, err = shell(monkeypatch, capsys, "collection", "draft", "-", *flags, "--smallest-batch", "1")
+    code, _, err = run_here(monkeypatch, capsys, "collection", "draft", "-", *flags, "--smallest-batch", "1")
     assert (code, "--smallest-batch" in err) == (2, True)
     goal = GOALS[QuestionKind.FREQUENCIES]
     with_relay, without = (Analyst.draft("Q?", goal, **WINDOW, smallest_batch=n).collection for n in (100, None))
@@ -128,13 +115,13 @@ def test_a_draft_with_a_relay(tmp_path, monkeypatch, capsys):
 def test_json_has_the_text_and_the_promise(monkeypatch, capsys):
     flags = ["--kind", "frequencies", "--answer", "yes", "--answer", "no", "--question", "Tea?"]
     flags += ["--users", 10_000, "--within", 0.02, "--json"]
-    code, out, err = shell(monkeypatch, capsys, "collection", "draft", *flags)
+    code, out, err = run_here(monkeypatch, capsys, "collection", "draft", *flags)
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert set(found) == {"text", "promise", "plan"}
     assert found["plan"]["solved"] == "epsilon"
     assert Collection.from_toml(found["text"]).epsilon.text == found["plan"]["epsilon"]
-    code, out, _ = shell(monkeypatch, capsys, "collection", "draft", *flags[:-1])
+    code, out, _ = run_here(monkeypatch, capsys, "collection", "draft", *flags[:-1])
     # The window begins now.
     strip = re.compile(r"(opens|closes) = .*")
     assert strip.sub("", out) == strip.sub("", found["text"])
@@ -142,13 +129,13 @@ def test_json_has_the_text_and_the_promise(monkeypatch, capsys):
 
 def test_it_asks_on_a_terminal(monkeypatch, capsys, tmp_path):
     answers = Terminal("Tea?\nfrequencies\nyes, no\n10,000\n\n0.5\n")
-    code, out, err = shell(monkeypatch, capsys, "collection", "draft", tmp_path / "tea.ldp", stdin=answers)
+    code, out, err = run_here(monkeypatch, capsys, "collection", "draft", tmp_path / "tea.ldp", stdin=answers)
     assert code == 0, err
     made = Collection.load(tmp_path / "tea.ldp")
     assert (made.question, made.domain, made.epsilon.text) == ("Tea?", Categories(("yes", "no")), "0.5")
     assert "10,000 reports" in out
     answers = Terminal("Tea?\naverage\n0:10\n\n0.1\n1\n")
-    code, out, err = shell(monkeypatch, capsys, "collection", "draft", "--period", "7 days", stdin=answers)
+    code, out, err = run_here(monkeypatch, capsys, "collection", "draft", "--period", "7 days", stdin=answers)
     assert code == 0, err
     made = Collection.from_toml(out[out.index("# What will") :])
     assert made.domain == Integers(0, 11)
@@ -226,7 +213,7 @@ def test_it_asks_on_a_terminal(monkeypatch, capsys, tmp_path):
     ],
 )
 def test_what_is_missing_or_wrong_is_said_in_one_line(flags, words, monkeypatch, capsys):
-    code, out, err = shell(monkeypatch, capsys, "collection", "draft", *flags)
+    code, out, err = run_here(monkeypatch, capsys, "collection", "draft", *flags)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
 
@@ -235,7 +222,7 @@ def test_answers_come_from_a_file(tmp_path, monkeypatch, capsys):
     (tmp_path / "answers").write_text("red\nlight green\n\nblue\n")
     flags = ["--question", "Colour?", "--kind", "frequencies", "--users", "1000", "--epsilon", "2"]
     for source, stdin in ((tmp_path / "answers", None), ("-", io.StringIO("red\nlight green\nblue\n"))):
-        code, out, err = shell(monkeypatch, capsys, "collection", "draft", *flags, "--answers", source, stdin=stdin)
+        code, out, err = run_here(monkeypatch, capsys, "collection", "draft", *flags, "--answers", source, stdin=stdin)
         assert code == 0, err
         assert Collection.from_toml(out).domain == Categories(("red", "light green", "blue"))
 

@@ -20,7 +20,7 @@ from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.view import table_view
 from ldp_server.planning.protected import ProtectedGoal, cell_variance, draft_protected, person_epsilon
 from ldp_server.planning.tables import design_tables
-from tests.server.planning.test_record_drafts import command
+from tests.server.commands import run_here
 
 RECORD = Record(
     (Field("plan", Categories(("free", "paid"))), Field("age", Integers(0, 9)), Field("dark", YesNo(none_is_no=True)))
@@ -134,7 +134,7 @@ EPSILONS = ("--field-epsilon", "plan: 1", "--field-epsilon", "age:2.50", "--fiel
 
 
 def test_the_command_writes_the_same(monkeypatch, capsys):
-    code, out, err = command(
+    code, out, err = run_here(
         monkeypatch, capsys, *SHELL, *EPSILONS, "--users", "60000", "--table", "plan,age", "--json"
     )
     assert (code, err) == (0, "")
@@ -143,7 +143,7 @@ def test_the_command_writes_the_same(monkeypatch, capsys):
     assert found["epsilon"] == "4.25"
     assert [one["epsilon"] for one in found["fields"]] == ["1", "2.5", "0.75"]
     assert Collection.from_toml(found["text"]).randomizer == here.collection.randomizer
-    code, out, err = command(
+    code, out, err = run_here(
         monkeypatch, capsys, *SHELL, *EPSILONS, "--within", "0.02", "--epsilon", "4.25", "--table", "plan"
     )
     assert (code, err) == (0, "")
@@ -164,6 +164,6 @@ def test_the_command_writes_the_same(monkeypatch, capsys):
     ],
 )
 def test_wrong_options_are_one_line(monkeypatch, capsys, more, text):
-    code, out, err = command(monkeypatch, capsys, *SHELL, *more)
+    code, out, err = run_here(monkeypatch, capsys, *SHELL, *more)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert text in err

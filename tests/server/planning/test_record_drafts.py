@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 
 import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Field, Integers, Record, YesNo
-from ldp_server.cli.main import load, run
 from ldp_server.planning.record_drafts import TablesGoal, draft_tables
+from tests.server.commands import run_here
 
 RECORD = Record((Field("a", YesNo(none_is_no=True)), Field("b", YesNo(none_is_no=True)), Field("c", Integers(0, 3))))
 DRAFT = ("collection", "draft", "--kind", "tables", "--question", "Who?", "--users", "10000", "--epsilon", "1")
-
-
-def command(monkeypatch, capsys, *arguments):
-    """Run a command as the program does: its exit code, output and errors."""
-    load()
-    monkeypatch.setattr(sys, "argv", ["ldp-server", *arguments])
-    capsys.readouterr()
-    code = 0
-    try:
-        run()
-    except SystemExit as left:
-        code = left.code
-    return code, *capsys.readouterr()
 
 
 def drafted(**given):
@@ -91,14 +77,14 @@ def test_the_command_writes_the_file(tmp_path, monkeypatch, capsys):
     file = tmp_path / "who.ldp"
     fields = ("--field", "plan: free, paid", "--field", "age: 0..8", "--field", "dark: yes", "--field", "old: yes/no")
     tables = ("--table", "plan,dark", "--table", "age", str(file))
-    code, out, err = command(monkeypatch, capsys, *DRAFT, *fields, *tables)
+    code, out, err = run_here(monkeypatch, capsys, *DRAFT, *fields, *tables)
     assert (code, err) == (0, "")
     assert f"Written to {file}" in out
     collection = Collection.load(file)
     assert collection.domain.names == ("plan", "age", "dark", "old")
     assert collection.domain.sizes == (3, 10, 2, 3)
     assert collection.randomizer.parameters()["tables"] == (2, 5)
-    as_json = json.loads(command(monkeypatch, capsys, *DRAFT, *fields, "--json")[1])
+    as_json = json.loads(run_here(monkeypatch, capsys, *DRAFT, *fields, "--json")[1])
     assert as_json["form"] == "tables" and as_json["users"] == 10_000
 
 
@@ -112,6 +98,6 @@ def test_the_command_writes_the_file(tmp_path, monkeypatch, capsys):
     ],
 )
 def test_wrong_fields_are_one_line(more, text, monkeypatch, capsys):
-    code, out, err = command(monkeypatch, capsys, *DRAFT, *more)
+    code, out, err = run_here(monkeypatch, capsys, *DRAFT, *more)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert text in err

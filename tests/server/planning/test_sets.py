@@ -14,8 +14,8 @@ from ldp_client.mechanisms.set_selection import design
 from ldp_server.answers.estimates import given_items
 from ldp_server.cli.drafting.sets import read_sizes, sets_goal
 from ldp_server.planning.sets import SetsGoal, draft_sets
+from tests.server.commands import run_here
 from tests.server.oracles.cases import filled
-from tests.server.planning.test_record_drafts import command
 
 NAMES = tuple(f"app {i}" for i in range(12))
 SIZES = {0: 20, 1: 30, 2: 30, 4: 15, 8: 5}
@@ -157,14 +157,14 @@ def test_sizes_are_read():
 def test_the_command_writes_the_file(capsys, monkeypatch, tmp_path):
     file = tmp_path / "apps.toml"
     more = ("--sizes", "0:20, 1:30, 2:30, 4:15, 8:5", "--users", "100000", "--epsilon", "1", "--lasts", "2 days")
-    code, out, err = command(monkeypatch, capsys, *DRAFT, str(file), *ITEMS, *more)
+    code, out, err = run_here(monkeypatch, capsys, *DRAFT, str(file), *ITEMS, *more)
     assert (code, err) == (0, "")
     assert f"Written to {file}" in out
     made = Collection.from_toml(file.read_text())
     best = drafted(users=100_000, epsilon="1")
     assert (made.domain.names, made.domain.most) == (NAMES, best.most)
     assert made.closes - made.opens == 2 * 86_400
-    code, out, _ = command(monkeypatch, capsys, *DRAFT, *ITEMS, *more, "--json")
+    code, out, _ = run_here(monkeypatch, capsys, *DRAFT, *ITEMS, *more, "--json")
     assert json.loads(out)["within"] == best.within
 
 
@@ -178,7 +178,7 @@ def test_the_command_writes_the_file(capsys, monkeypatch, tmp_path):
     ],
 )
 def test_wrong_options_are_said_in_a_line(capsys, monkeypatch, more, text):
-    code, out, err = command(monkeypatch, capsys, *DRAFT, *more)
+    code, out, err = run_here(monkeypatch, capsys, *DRAFT, *more)
     assert (code, out) == (2, "")
     assert text in err
     assert "Traceback" not in err

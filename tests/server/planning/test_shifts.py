@@ -13,10 +13,7 @@ from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesN
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.planning.channels import ChannelGoal, compile_channel, line_distances, named_loss
 from ldp_server.planning.shifts import Shape, design_shifts
-
-
-def table_of(made):
-    return np.array([[float(made.probability(x, y)) for y in range(made.bound)] for x in range(made.size)])
+from tests.examples import whole_table
 
 
 def distances_of(made):
@@ -56,14 +53,14 @@ def test_where_only_the_truth_counts_it_is_the_best_of_all_tables(domain, shapes
     assert found.best
     assert found.expected_loss == pytest.approx(best.least_loss, rel=1e-9)
     assert found.least_loss == pytest.approx(best.least_loss, rel=1e-9)
-    table = table_of(found.randomizer)
+    table = whole_table(found.randomizer)
     assert found.expected_loss == pytest.approx(1 - np.trace(table) / k, rel=1e-12)
 
 
 def test_a_line_is_the_table_that_the_programme_gives():
     found = design_shifts(Epsilon("4"), Integers(1, 9), [Shape()])
     known = compile_channel(ChannelGoal(Epsilon("4"), named_loss("truth", 10), line_distances(10))).randomizer
-    assert np.abs(table_of(found.randomizer) - np.array(known.lines, float) / 2**64).max() < 1e-10
+    assert np.abs(whole_table(found.randomizer) - np.array(known.lines, float) / 2**64).max() < 1e-10
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
@@ -79,7 +76,7 @@ def test_the_loss_is_that_of_the_table_and_above_the_bound(loss, ring, places):
     whole = np.zeros((places + 1, places + 1))
     whole[1:, 1:] = off**power
     whole[0, 1:] = whole[1:, 0] = (places // 2 if ring else places - 1) ** power
-    assert found.expected_loss == pytest.approx((table_of(found.randomizer) * whole).sum() / (places + 1), rel=1e-9)
+    assert found.expected_loss == pytest.approx((whole_table(found.randomizer) * whole).sum() / (places + 1), rel=1e-9)
     distances = tuple(int(off[x, z]) for x in range(places) for z in range(x + 1, places))
     best = compile_channel(ChannelGoal(Epsilon("3"), off**power, distances))
     assert found.least_loss == pytest.approx(best.least_loss * places / (places + 1), rel=1e-6)

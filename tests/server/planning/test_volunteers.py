@@ -1,7 +1,6 @@
 """What volunteers are worth, as planned: the curator's own laws, promises that hold, and what is said of it."""
 
 import json
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Categories, Field, Integers, Record, YesNo
 from ldp_server.answers.merging.cohorts import CohortCount, merged
-from ldp_server.cli.main import run
 from ldp_server.curator.laws import laplace_variance
 from ldp_server.curator.releases.histogram import LaplaceHistogram
 from ldp_server.curator.workloads.average import LaplaceAverage
@@ -27,6 +25,7 @@ from ldp_server.planning.volunteers import (
     release_variance,
     volunteer_shares,
 )
+from tests.server.commands import run_here
 
 K = QuestionKind
 ITEMS = Categories(("tea", "coffee", "milk"))
@@ -150,14 +149,7 @@ def test_shares_lie_between_0_and_1(text):
 @pytest.fixture
 def shell(monkeypatch, capsys):
     def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ldp-server", "collection", "draft", "--question", "Q?", *arguments])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "collection", "draft", "--question", "Q?", *arguments)
 
     return call
 

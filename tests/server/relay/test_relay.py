@@ -8,7 +8,8 @@ import pytest
 from ldp_client.collection import Schedule
 from ldp_client.protocol.packing import MAX_PAYLOAD
 from ldp_client.protocol.v1 import relay_pb2
-from ldp_server.relay.config import HoldConfig, RelayAdmission, RelayLimits, RelayListen
+from ldp_server.config import AddressAdmission
+from ldp_server.relay.config import HoldConfig, RelayLimits, RelayListen
 from tests.server.helpers import NOW, reason, taken, until
 from tests.server.relay.helpers import (
     HOUR,
@@ -227,7 +228,7 @@ async def test_the_promise_is_the_specs_and_names_the_operator(tmp_path):
 async def test_what_is_held_is_bounded_and_so_is_what_one_address_sends(tmp_path):
     collection = relayed(3)
     limits = RelayLimits(held_bytes=10 * unit_bytes(collection))
-    slow = RelayAdmission(reports_per_second=0.001, burst=4, limit_this_machine=True)
+    slow = AddressAdmission(reports_per_second=0.001, burst=4, limit_this_machine=True)
     async with recording(collection) as collector:
         forward = forward_to(collector, tmp_path)
         async with live_relay(tmp_path, forward, limits=limits) as relay:

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.cli.main import run
 from ldp_server.config import Config, SealingConfig
 from ldp_server.doctor import examine
 from ldp_server.sealing.keys import KeyDirectory, load_keys, new_key, retire_key
+from tests.server.commands import run_here
 from tests.server.helpers import NOW, Clock
 
 DAY = 86_400
@@ -94,34 +94,24 @@ def test_a_directory_that_becomes_unreadable_changes_nothing(keys, monkeypatch, 
     assert KeyDirectory(None, DAY, clock).published() == ()
 
 
-def shell(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr("sys.argv", ["ldp-server", *map(str, arguments)])
-    code = 0
-    try:
-        run()
-    except SystemExit as left:
-        code = left.code
-    return code, *capsys.readouterr()
-
-
 def test_the_commands(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "keys"
-    code, out, _ = shell(monkeypatch, capsys, "key", "new", folder, "--json")
+    code, out, _ = run_here(monkeypatch, capsys, "key", "new", folder, "--json")
     made = json.loads(out)
     assert (code, made["state"]) == (0, "live")
     (key,) = load_keys(folder)
     secret = key.private_key.hex()
-    _, out, _ = shell(monkeypatch, capsys, "key", "list", folder)
+    _, out, _ = run_here(monkeypatch, capsys, "key", "list", folder)
     assert made["id"] in out
     assert secret not in out
-    assert shell(monkeypatch, capsys, "key", "new", folder, "--lasts", "1 day")[0] == 2
-    assert shell(monkeypatch, capsys, "key", "new", folder, "--lasts", "100 days")[0] == 0
-    code, out, err = shell(monkeypatch, capsys, "key", "retire", folder, made["id"], "--json")
+    assert run_here(monkeypatch, capsys, "key", "new", folder, "--lasts", "1 day")[0] == 2
+    assert run_here(monkeypatch, capsys, "key", "new", folder, "--lasts", "100 days")[0] == 0
+    code, out, err = run_here(monkeypatch, capsys, "key", "retire", folder, made["id"], "--json")
     assert (code, "--yes" in err) == (2, True)
-    code, out, err = shell(monkeypatch, capsys, "key", "retire", folder, made["id"], "--yes")
+    code, out, err = run_here(monkeypatch, capsys, "key", "retire", folder, made["id"], "--yes")
     assert (code, err) == (0, "")
     assert [one.id.hex() == made["id"] for one in load_keys(folder)] == [False]
-    assert shell(monkeypatch, capsys, "key", "list", tmp_path / "none")[0] == 2
+    assert run_here(monkeypatch, capsys, "key", "list", tmp_path / "none")[0] == 2
 
 
 def verdicts(tmp_path, keys):

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.cli.main import run
 from ldp_server.sealing.keys import load_keys, new_key
 from ldp_server.sealing.locked import LockedKey, load_locked, lock_keys
+from tests.server.commands import run_here
 from tests.server.helpers import NOW
 
 WORDS = b"four plain words here"
@@ -136,20 +136,13 @@ def test_a_lock_that_was_interrupted_is_repeated(keys):
 @pytest.fixture
 def key_command(monkeypatch, capsys):
     def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["ldp-server", "key", *map(str, arguments)])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "key", *arguments)
 
     return call
 
 
 def test_the_commands(keys, tmp_path, key_command, monkeypatch):
-    monkeypatch.setattr("ldp_server.cli.sealing.keys.lock_keys", partial(lock_keys, log2_n=CHEAP))
+    monkeypatch.setattr("ldp_server.cli.keys.lock_keys", partial(lock_keys, log2_n=CHEAP))
     words = tmp_path / "words"
     words.write_bytes(WORDS + b"\n")
     words.chmod(0o644)

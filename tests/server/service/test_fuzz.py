@@ -1,7 +1,6 @@
 """Bytes and messages that nobody sane would send, against one live server: only typed refusals, and it goes on."""
 
 import os
-from pathlib import Path
 
 import grpc
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import analyst_pb2_grpc, collector_pb2, collector_pb2_grpc
-from tests.server.helpers import ServerProcess, batch, make_collection, taken
+from tests.server.helpers import ServerProcess, batch, make_collection, resident_bytes, taken
 
 TYPED = {
     grpc.StatusCode.INVALID_ARGUMENT,
@@ -26,10 +25,6 @@ COLLECTION = make_collection()
 FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def rss(pid):
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with ServerProcess(tmp_path_factory.mktemp("fuzz") / "d") as server:
@@ -37,10 +32,10 @@ def server(tmp_path_factory):
         with server.channel() as channel:
             collector_pb2_grpc.CollectorStub(channel).Submit(batch(COLLECTION, 100))
             server.open_channel = channel
-            before = rss(server.process.pid)
+            before = resident_bytes(server.process.pid)
             yield server
             taken(collector_pb2_grpc.CollectorStub(channel).Submit(batch(COLLECTION)))
-            assert rss(server.process.pid) - before < 64 << 20
+            assert resident_bytes(server.process.pid) - before < 64 << 20
         log = server.log.read_text()
         assert "Traceback" not in log
         assert "defect" not in log

@@ -7,14 +7,13 @@ get past the parser (test_fuzz.py has those).
 import os
 import random
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import grpc
 import pytest
 
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_client.protocol.v1 import collector_pb2
-from tests.server.helpers import ServerProcess, batch, make_collection
+from tests.server.helpers import ServerProcess, batch, make_collection, resident_bytes
 
 ALLOWED = {
     grpc.StatusCode.INVALID_ARGUMENT,
@@ -101,21 +100,17 @@ def attack(server, messages, seed):
     return wrong
 
 
-def rss(pid):
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
-
-
 def fuzz(tmp_path, messages):
     with ServerProcess(tmp_path / "d") as server:
         server.create(KEPT)
         server.create(VICTIM)
         assert attack(server, 500, os.urandom(8)) == []  # so that everything is loaded before memory is measured
-        before = rss(server.process.pid)
+        before = resident_bytes(server.process.pid)
         seeds = [os.urandom(8) for _ in range(THREADS)]
         with ThreadPoolExecutor(THREADS) as threads:
             wrong = list(threads.map(lambda seed: attack(server, messages // THREADS, seed), seeds))
         assert [found for of_one in wrong for found in of_one] == [], seeds
-        assert rss(server.process.pid) - before < 100 << 20
+        assert resident_bytes(server.process.pid) - before < 100 << 20
         log = server.log.read_text()
         assert server.stop() == 0
     assert "Traceback" not in log

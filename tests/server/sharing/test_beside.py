@@ -25,13 +25,6 @@ PEOPLE = 12
 VOLUNTEERS = CollectorConfig(volunteers=True)
 
 
-@pytest.fixture(scope="module")
-def address(postgres, tmp_path_factory):
-    found = postgres.database()
-    open_store(found, tmp_path_factory.mktemp("none")).prepare()
-    return found
-
-
 async def known(server, collection):
     await until(lambda: server.server.parts.lifecycle.collections.get(collection.id) is not None)
 

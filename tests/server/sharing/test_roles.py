@@ -20,13 +20,6 @@ from tests.server.helpers import PATIENCE, batch, live, make_collection, reason,
 from tests.server.sharing.helpers import shared
 
 
-@pytest.fixture(scope="module")
-def address(postgres, tmp_path_factory):
-    found = postgres.database()
-    open_store(found, tmp_path_factory.mktemp("none")).prepare()
-    return found
-
-
 async def test_one_server_does_everything_on_a_shared_store(address, tmp_path):
     collection = make_collection("All in one?")
     async with shared(tmp_path / "d", address) as server:

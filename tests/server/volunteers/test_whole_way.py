@@ -13,7 +13,6 @@ from ldp_client.protocol.v1 import volunteers_pb2 as pb
 from ldp_client.protocol.v1 import volunteers_pb2_grpc
 from ldp_client.testing import ManualClock
 from ldp_client.volunteering.records import volunteer_bytes
-from ldp_server.cli.main import run
 from ldp_server.config import CollectorConfig, Config
 from ldp_server.curator.engine import create_data_set
 from ldp_server.curator.ledger import CuratorLedger
@@ -23,6 +22,7 @@ from ldp_server.curator.vault import ANSWER, opened
 from ldp_server.sealing.keys import load_keys, new_key
 from ldp_server.store.errors import Corrupt, StorageError
 from ldp_server.volunteers.kept import KeptRecords
+from tests.server.commands import run_here
 from tests.server.helpers import NOW, live, make_collection
 
 WORDS = "The staff of the survey may read my answer. They publish noisy counts about it."
@@ -67,14 +67,7 @@ def keys(tmp_path_factory):
 
 
 def command(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
-    try:
-        run()
-        code = 0
-    except SystemExit as error:
-        code = error.code
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    return run_here(monkeypatch, capsys, "curator", *arguments)
 
 
 async def test_the_whole_way(tmp_path, keys, monkeypatch, capsys):

@@ -202,6 +202,7 @@ def test_traces_are_off_unless_configured():
         ("grpc://127.0.0.1:4317", "OTLP endpoint"),
         ("http://127.0.0.1", "host:port"),
         ("http://otel.example.org:4317", "unencrypted"),
+        ("http://127.example.org:4317", "unencrypted"),
     ],
 )
 def test_endpoints_that_make_no_sense_are_refused(endpoint, says):

@@ -16,7 +16,7 @@ import trustme
 
 from ldp_client.sending.target import Tls
 from ldp_server.analyst import Analyst
-from ldp_server.cli import pages as pages_command
+from ldp_server.cli.servers import pages as pages_command
 from ldp_server.web.settings import WebSettings
 from tests.server.helpers import ROOT, ServerProcess, cli, make_collection, wait_until
 from tests.server.service.admission.test_admission import tls_files

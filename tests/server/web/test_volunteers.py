@@ -10,7 +10,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_server.analyst import average_with_volunteers, release_conditions, release_ranges, with_volunteers
 from ldp_server.answers.to_json import dump, to_json
 from ldp_server.cli.main import run
-from ldp_server.cli.pages_beside import _options
+from ldp_server.cli.servers.pages_beside import _options
 from ldp_server.config import Config, WebConfig
 from ldp_server.curator.engine import KEY_FILE, ReleaseRequest, create_data_set, release
 from ldp_server.curator.noise import ExactDraws

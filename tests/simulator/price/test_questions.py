@@ -14,7 +14,7 @@ from ldp_server.curator.releases.base import Outcome, ReleasedRow
 from ldp_server.curator.releases.partial.strings import FrequentStrings
 from ldp_server.curator.workloads.kinds import WORKLOAD_KINDS
 from simulator.hybrid.draws import SeededDraws
-from simulator.price.every_release import QUESTIONS, question_of
+from simulator.price.every_release import QUESTIONS
 from simulator.price.fields import AnyOfTwo, BothOfTwo, PairCells
 from simulator.price.items import Groups, ModalItem, UnknownItems
 from simulator.price.labels import LabelledBox, LabelledCut, LabelledItem, LabelledNumber, errors_of_cuts
@@ -43,8 +43,8 @@ def test_every_kind_of_release_has_one_question():
     kinds = Counter(kind for one in QUESTIONS for kind in one.releases)
     assert set(kinds) == {*KINDS, *WORKLOAD_KINDS}
     assert set(kinds.values()) == {1}
-    for kind in kinds:
-        made = question_of(kind).releases[kind](Fraction(1))
+    for kind, release in (pair for one in QUESTIONS for pair in one.releases.items()):
+        made = release(Fraction(1))
         assert made.kind == kind
         price = made.price
         if price.label is not None:

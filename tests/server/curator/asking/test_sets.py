@@ -14,13 +14,13 @@ from benchmarks.curator.workloads import binary, people
 from benchmarks.curator.wrong import PrintedQueries
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Field, Integers, Record
-from ldp_server.cli.main import run
 from ldp_server.curator.laws import laplace_variance
 from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.workloads.asking.oracle import CuratorQueries
 from ldp_server.curator.workloads.asking.sets import METHODS, AnyOfSets
 from ldp_server.curator.workloads.kinds import WorkloadWish, workload_mechanism
 from ldp_server.learning.queries import AnyOf
+from tests.server.commands import run_here
 from tests.server.curator.seeded import Seeded
 
 ONE = Fraction(1)
@@ -249,14 +249,7 @@ def test_a_release_from_the_shell(tmp_path, capsys, monkeypatch):
     (tmp_path / "people.csv").write_text(f"id,a,b\n{rows}")
 
     def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *arguments])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "curator", *arguments)
 
     assert call("create", "panel", "--epsilon", "90")[0] == 0
     asks = ("release", "any-of", "--data-set", "panel", "--data", "people.csv", "--person", "id", "--epsilon", "40")

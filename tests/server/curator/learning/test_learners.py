@@ -18,7 +18,7 @@ from ldp_server.curator.releases.learning.labelled import labels_of
 from ldp_server.curator.releases.learning.labels import LabelCutLearner
 from ldp_server.curator.releases.learning.points import PointLearner
 from ldp_server.curator.releases.learning.rectangles import RectangleLearner
-from tests.server.curator.test_privacy import Seen
+from tests.server.curator.seeded import Noted
 from tests.server.curator.test_releases import Fixed
 
 DRAWS = ExactDraws()
@@ -106,7 +106,7 @@ def test_the_realised_loss_of_a_box_is_at_most_its_price():
 
 @pytest.mark.parametrize("cuts", [1, 3, 20])
 def test_counts_of_bins_and_labels_move_by_two(cuts):
-    made, seen = CountedCutLearner(tuple(range(cuts)), ONE), Seen()
+    made, seen = CountedCutLearner(tuple(range(cuts)), ONE), Noted()
     for number, label in ((-5, 0), (cuts + 5, 1), (-5, 1)):
         made.run_columns([[number, 0], [label, 1]], seen)
     moved = [sum(abs(a - b) for a, b in zip(one, seen.values[0], strict=True)) for one in seen.values[1:]]

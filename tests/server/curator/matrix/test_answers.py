@@ -14,7 +14,6 @@ from benchmarks.curator.queries.audits import moved
 from benchmarks.curator.wrong import AddRemoveLinear
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
-from ldp_server.cli.main import run
 from ldp_server.curator.laws import gaussian_law, laplace_half_width, laplace_law
 from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.workloads.kinds import WorkloadWish, workload_mechanism
@@ -23,6 +22,8 @@ from ldp_server.curator.workloads.matrix.answers import LinearAnswers
 from ldp_server.curator.workloads.matrix.plans import STRATEGIES, Price
 from ldp_server.curator.workloads.matrix.queries import LinearQueries, condition, ranges_of, table_queries
 from ldp_server.curator.workloads.matrix.widths import gaussian_sum_width, laplace_sum_width
+from tests.server.commands import run_here
+from tests.server.curator.seeded import Noted
 
 FIELDS = Record((Field("plan", Categories(("free", "paid"))), Field("age", Integers(0, 6)), Field("dark", YesNo(True))))
 TEXTS = ("age: 1..3", "age: 2..5; plan: paid", "dark: yes; plan: none, free")
@@ -38,20 +39,6 @@ PRICES = pytest.mark.parametrize("price", [PURE, RHO], ids=["laplace", "gaussian
 def linear(price, name=None):
     """A mechanism whose plan is made once."""
     return LinearAnswers(ASKED, price, name)
-
-
-class Silent(ExactDraws):
-    """Adds nothing, and notes what noise would have been added to."""
-
-    def __init__(self):
-        self.values, self.scales = [], []
-
-    def laplace(self, values, scale):
-        self.values.append(list(values))
-        self.scales.append(scale)
-        return list(values)
-
-    gaussian = laplace
 
 
 # -- the price
@@ -89,7 +76,7 @@ def test_the_law_of_the_code_has_that_loss(monkeypatch):
 
 @PRICES
 def test_the_rows_are_what_gets_noise_and_nothing_else(price):
-    made, seen = linear(price), Silent()
+    made, seen = linear(price), Noted()
     records = np.random.default_rng(2).integers(0, FIELDS.size, 50).tolist()
     made.run(records, seen)
     assert seen.values == [(made.plan.rows @ ASKED.counts(records)).tolist()]
@@ -107,7 +94,7 @@ def test_without_noise_the_answers_are_the_truth(price, name):
     rng = np.random.default_rng(5)
     records = rng.integers(0, FIELDS.size, 400).tolist()
     truth = (ASKED.matrix @ ASKED.counts(records)).tolist()
-    assert [row.count for row in linear(price, name).run(records, Silent()).rows] == truth
+    assert [row.count for row in linear(price, name).run(records, Noted()).rows] == truth
 
 
 def noises(made, runs, rng):
@@ -132,7 +119,7 @@ def test_errors_and_intervals_are_those_that_were_printed(price, name):
 
 def test_the_exact_sampler_gives_the_printed_error():
     """1,680 draws: their mean square is within 30% but for a probability of 1e-7 (kurtosis 6)."""
-    made, silent = linear(PURE, "identity"), Silent()
+    made, silent = linear(PURE, "identity"), Noted()
     rows = [made.noisy([0] * 50, ExactDraws()) for _ in range(60)]
     made.noisy([0] * 50, silent)
     off = np.array(rows) - np.array(silent.values[0])
@@ -232,14 +219,7 @@ def curator(tmp_path, capsys, monkeypatch):
     def call(*arguments):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("LDP_CURATOR_HOME", "home")
-        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "curator", *arguments)
 
     return call
 

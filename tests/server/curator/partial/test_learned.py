@@ -16,7 +16,7 @@ from ldp_server.curator.releases.partial.points import TextLearner
 from ldp_server.curator.releases.partial.prefixes import PrefixLearner, polarization
 from ldp_server.curator.releases.partial.rules import RobustRule, flips_until_wrong, read_rule
 from ldp_server.curator.releases.partial.shares import TextShares
-from tests.server.curator.test_privacy import Seen
+from tests.server.curator.seeded import Noted
 
 DRAWS = ExactDraws()
 ONE = Fraction(1)
@@ -73,7 +73,7 @@ def test_each_step_of_a_threshold_moves_by_one_at_most():
     for one, other in itertools.product(["000000", "101010", "111111"], repeat=2):
         seen = []
         for last, label in ((one, 0), (other, 1)):
-            noted = Seen()
+            noted = Noted()
             rows = [*["101010"] * 40, *["000000"] * 40, last]
             labels = [*[0, 1] * 40, label]
             with suppress(AssertionError):  # a selection ends it

@@ -13,7 +13,7 @@ from ldp_server.curator.noise import ExactDraws
 from ldp_server.curator.releases.partial.bits import texts_of
 from ldp_server.curator.releases.partial.mwem import PairTable, packings, table_counts
 from ldp_server.curator.releases.partial.projection import ProjectedConjunctions, projected
-from tests.server.curator.test_privacy import Seen
+from tests.server.curator.seeded import Noted
 from tests.server.curator.test_releases import Fixed
 
 DRAWS = ExactDraws()
@@ -27,7 +27,7 @@ RNG = np.random.default_rng(9)
 def test_counts_move_as_the_price_says(bits, k):
     """The largest squared move of a whole record, and of one attribute, are those that rho is made from."""
     made, records = ProjectedConjunctions(bits, k, ONE), list(itertools.product("01", repeat=bits))
-    seen = Seen()
+    seen = Noted()
     for record in records:
         made.run(["".join(record), "0" * bits], seen)
     values, texts = np.array(seen.values), np.array(records)

@@ -8,8 +8,8 @@ import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Record
-from ldp_server.cli.main import run
 from ldp_server.curator.workloads.synthetic import fit_of_release, made_up, record_of_release
+from tests.server.commands import run_here
 
 RNG = np.random.default_rng(8)
 PLANS = np.array(["free", "paid", ""])[RNG.choice(3, 3000, p=[0.5, 0.4, 0.1])]
@@ -35,14 +35,7 @@ def curator(home, capsys, monkeypatch):
     def call(*arguments):
         monkeypatch.chdir(home)
         monkeypatch.setenv("LDP_CURATOR_HOME", "home")
-        monkeypatch.setattr("sys.argv", ["ldp-server", "curator", *map(str, arguments)])
-        try:
-            run()
-            code = 0
-        except SystemExit as error:
-            code = error.code
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return run_here(monkeypatch, capsys, "curator", *arguments)
 
     if not (home / "home").exists():
         assert call("create", "panel", "--epsilon", "500")[0] == 0

@@ -28,6 +28,7 @@ from ldp_server.oracles.records.sampled_grid.sums import GridReports
 from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.together.joint import all_possible
 from ldp_server.oracles.records.view import drawn_view, likely_parts, pooling, table_view
+from tests.examples import whole_table
 
 YES = YesNo(none_is_no=True)
 BITS = Record(tuple(Field(name, YES) for name in "abc"))
@@ -51,9 +52,7 @@ def crowd_of(record):
 
 def expected(randomizer, crowd):
     """The oracle with the expected counts, rounded."""
-    law = np.array(
-        [[float(randomizer.probability(x, y)) for y in range(randomizer.bound)] for x in range(randomizer.size)]
-    )
+    law = whole_table(randomizer)
     oracle = oracle_for(randomizer)
     adds = np.zeros((randomizer.bound, len(oracle.counts.values)))
     for report in range(randomizer.bound):

@@ -22,6 +22,7 @@ from ldp_server.oracles.base import TooFewReports, Unsupported
 from ldp_server.oracles.records.products import ProductTables
 from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.view import MOST_ROWS, all_tables, drawn_view, table_view
+from tests.examples import whole_table
 
 RECORD = Record((Field("a", YesNo()), Field("n", Integers(0, 4)), Field("b", Categories(("red",)))))
 SIZES = (3, 5, 2)
@@ -53,9 +54,8 @@ def made(kind):
 
 
 @cache
-def whole_table(kind):
-    one = made(kind)
-    return np.array([[float(one.probability(x, y)) for y in range(one.bound)] for x in range(one.size)])
+def table_of(kind):
+    return whole_table(made(kind))
 
 
 def counted(one, counts):
@@ -73,7 +73,7 @@ HELD = np.arange(30) ** 2 * 7 % 23 + np.where(np.arange(30) == 8, 60, 0)
 def expected(kind, times=20_000):
     """The oracle that has seen about what it is expected to see of so many times these users, and the users."""
     users = HELD * times
-    counts = np.rint(users @ whole_table(kind)).astype(np.int64)
+    counts = np.rint(users @ table_of(kind)).astype(np.int64)
     return counted(made(kind), counts), users
 
 
@@ -87,7 +87,7 @@ def test_rows_are_sums_of_the_whole_records_and_their_errors_those_of_the_exact_
     is the exact one for the users there are, and so are those of sums.
     """
     oracle, users = expected(kind)
-    view, table = table_view(oracle, RECORD, asked(name)), whole_table(kind)
+    view, table = table_view(oracle, RECORD, asked(name)), table_of(kind)
     solved = np.linalg.solve(table.T, oracle.counts.values.astype(float))
     rows = asked(name).rows_of((0, 1, 2))
     assert view.listed == asked(name).rows == len(view.estimate_all())
@@ -112,7 +112,7 @@ def test_rows_are_sums_of_the_whole_records_and_their_errors_those_of_the_exact_
 @pytest.mark.parametrize("kind", KINDS)
 def test_covariances_of_cells_are_exact(kind):
     oracle, users = expected(kind)
-    table = whole_table(kind)
+    table = table_of(kind)
     inverse, rows = np.linalg.inv(table.T), asked("a pair").rows_of((0, 1, 2))
     g = np.array([inverse[rows == row].sum(axis=0) for row in range(10)])
     mean = table @ g.T
@@ -127,7 +127,7 @@ def test_covariances_of_cells_are_exact(kind):
 @pytest.mark.parametrize("name", ASKED)
 def test_scores_of_a_single_report_have_the_stated_ends_means_and_variances(kind, name):
     """For intervals at every look: each bound is one over all reports, or over all cells of a row or outside it."""
-    one, table, rows = made(kind), whole_table(kind), asked(name).rows_of((0, 1, 2))
+    one, table, rows = made(kind), table_of(kind), asked(name).rows_of((0, 1, 2))
     inverse = np.linalg.inv(table.T)
     oracle = counted(one, np.bincount([17], minlength=one.bound))
     view = table_view(oracle, RECORD, asked(name))
@@ -269,7 +269,7 @@ def test_those_who_are_asked_for_and_all_others_have_one_error_and_mirrored_ends
 @pytest.mark.parametrize("kind", KINDS)
 def test_effects_of_noise_have_the_stated_variance(kind):
     """Of users spread evenly, who are drawn anew each time: an effect's numbers have together what `variance` says."""
-    one, table = made(kind), whole_table(kind)
+    one, table = made(kind), table_of(kind)
     rng, users = np.random.default_rng(5), 40_000
     even = np.full(30, 1 / 30) @ table
     found = {subset: [] for subset in ((0,), (1,), (0, 1), (1, 2))}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping
@@ -15,31 +13,27 @@ from pathlib import Path
 from typing import Any
 
 import click
-from prometheus_client import disable_created_metrics
 
 from ldp_client.errors import StorageError
 from ldp_server import __version__
 from ldp_server.child import safe_command, safe_environment
 from ldp_server.cli.main import cli
-from ldp_server.cli.pages_beside import pages_beside
+from ldp_server.cli.servers.pages_beside import pages_beside
+from ldp_server.cli.servers.process import SWITCH_SECONDS, say_listening, set_up_process, started, told_to_stop
 from ldp_server.config import SAMPLE, Config, load_config
 from ldp_server.local_server import LocalServer
 from ldp_server.samples import SAMPLES
 from ldp_server.service.assemble import CollectionServer
-from ldp_server.service.logs import event, set_up_logs
+from ldp_server.service.logs import event
 from ldp_server.service.metrics import watch_processes
 from ldp_server.service.operators import LocalToken
-from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
+from ldp_server.service.running import local_address, start_metrics, stop_when_input_ends
 from ldp_server.service.sharing import ANSWER, COLLECT, SERVE, UPKEEP, Role
 from ldp_server.store import DataDirectory
 from ldp_server.store.engines import VARIABLE
 from ldp_server.watch import ALERTS, DASHBOARD
 
 __all__ = ["alerts", "answer", "collect", "dashboard", "demo", "print_config", "serve", "upkeep", "watch"]
-
-_SWITCH_SECONDS = 0.0005
-"""After how many seconds a thread must give up the interpreter: short, because the writer thread waits while the event
-loop runs."""
 
 
 _config = click.option(
@@ -135,35 +129,23 @@ def _given(file: Path | None, given: Mapping[str, Any]) -> Config:
 
 def _run(config: Config, role: Role, given: Mapping[str, Any]) -> None:
     form = "json" if given["as_json"] else config.watch.log_format
-    set_up_logs(config.watch.log_level, form)
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    # Otherwise each counter has a second series, the time at which it was made.
-    disable_created_metrics()  # type: ignore[no-untyped-call]
-    os.umask(0o077)  # files are readable by their owner only, whatever the directory's mode is
-    allow_files(config.limits.connections * (2 if config.analyst.listen else 1))
+    connections = config.limits.connections * (2 if config.analyst.listen else 1)
+    set_up_process(config.watch.log_level, form, connections)
+    sys.setswitchinterval(SWITCH_SECONDS)
     asyncio.run(_serve(config, role, as_json=given["as_json"], until_stdin_closes=given["until_stdin_closes"]))
 
 
 async def _serve(config: Config, role: Role, *, as_json: bool, until_stdin_closes: bool) -> None:
     server = CollectionServer(config, role=role)
-    server.stop_on_signals()
-    await server.start()
-    try:
-        async with _for_this_machine(config, server):
-            if config.watch.metrics:
-                watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
-                start_metrics(config.watch.metrics, server.metrics.registry, server)
-            _say_where(config, server, as_json=as_json)
-            if until_stdin_closes:
-                stop_when_input_ends(server)
-            async with pages_beside(config, as_json=as_json):
-                await server.wait()
-                event(logging.INFO, "draining")
-    finally:
-        await server.stop()
-        event(logging.INFO, "stopped")
-    if server.failure is not None:
-        raise server.failure
+    async with started(server), _for_this_machine(config, server):
+        if config.watch.metrics:
+            watch_processes(server.metrics.registry, lambda: server.parts.worker.pid)
+            start_metrics(config.watch.metrics, server.metrics.registry, server)
+        _say_where(config, server, as_json=as_json)
+        if until_stdin_closes:
+            stop_when_input_ends(server)
+        async with pages_beside(config, as_json=as_json):
+            await told_to_stop(server)
 
 
 @contextlib.asynccontextmanager
@@ -196,13 +178,9 @@ def _say_where(config: Config, server: CollectionServer, *, as_json: bool) -> No
         listening["collector"] = local_address(config.collector.listen, server.port)
     if server.role.answers:
         listening["analyst"] = _local(config, server).address
-    if as_json:
-        said = json.dumps({"listening": listening, "version": __version__, "pid": os.getpid()})
-    else:
-        named = {"collector": "listening on {}", "analyst": "for operators on {}"}
-        said = ", ".join(named[name].format(address) for name, address in listening.items()) or "ready"
-    sys.stdout.write(f"{said}\n")
-    sys.stdout.flush()
+    named = {"collector": "listening on {}", "analyst": "for operators on {}"}
+    said = ", ".join(named[name].format(address) for name, address in listening.items()) or "ready"
+    say_listening(listening, said, as_json=as_json)
     event(logging.INFO, "ready", version=__version__, **listening)
 
 

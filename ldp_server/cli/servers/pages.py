@@ -15,7 +15,7 @@ from ldp_server.analyst import Analyst
 from ldp_server.analyst.connection import read_token
 from ldp_server.cli.connection import data_option, tls_of
 from ldp_server.cli.main import cli
-from ldp_server.cli.pages_beside import say_pages
+from ldp_server.cli.servers.pages_beside import say_pages
 from ldp_server.extra import extra
 from ldp_server.service.logs import set_up_logs
 from ldp_server.store import DataDirectory

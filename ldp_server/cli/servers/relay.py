@@ -5,27 +5,33 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
-from prometheus_client import ProcessCollector, disable_created_metrics
+from prometheus_client import ProcessCollector
 
 from ldp_server import __version__
 from ldp_server.cli.main import cli
-from ldp_server.cli.shapes import DiagnosisShape, StandingShape
-from ldp_server.diagnosis import MARKS, Diagnosis, Unsound
+from ldp_server.cli.servers.process import (
+    SWITCH_SECONDS,
+    check_line,
+    print_checks,
+    say_listening,
+    set_up_process,
+    started,
+    told_to_stop,
+    write_line,
+)
+from ldp_server.cli.shapes import StandingShape
 from ldp_server.relay.assemble import RelayDirectory, RelayServer
 from ldp_server.relay.checks import examine_relay, look, standing_line
 from ldp_server.relay.config import SAMPLE, RelayConfig, load_relay_config
-from ldp_server.service.logs import event, set_up_logs
-from ldp_server.service.running import allow_files, local_address, start_metrics, stop_when_input_ends
+from ldp_server.service.logs import event
+from ldp_server.service.running import local_address, start_metrics, stop_when_input_ends
 
 __all__ = ["check", "print_relay_config", "relay", "serve", "status"]
-
-_SWITCH_SECONDS = 0.0005
 
 _config_option = click.option(
     "--config",
@@ -58,39 +64,24 @@ def serve(file: Path, data: Path | None, listen: str | None, until_stdin_closes:
         config = replace(config, data=data)
     if listen is not None:
         config = config.with_listen(listen)
-    set_up_logs(config.watch.log_level, "json" if as_json else config.watch.log_format)
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    disable_created_metrics()  # type: ignore[no-untyped-call]
-    os.umask(0o077)  # files are readable by their owner only
-    allow_files(config.limits.connections)
+    set_up_process(config.watch.log_level, "json" if as_json else config.watch.log_format, config.limits.connections)
+    sys.setswitchinterval(SWITCH_SECONDS)
     asyncio.run(_serve(config, as_json=as_json, until_stdin_closes=until_stdin_closes))
 
 
 async def _serve(config: RelayConfig, *, as_json: bool, until_stdin_closes: bool) -> None:
     server = RelayServer(config)
-    server.stop_on_signals()
-    await server.start()
-    try:
+    async with started(server):
         if config.watch.metrics:
             ProcessCollector(registry=server.metrics.registry)
             start_metrics(config.watch.metrics, server.metrics.registry, server)
         address = local_address(config.relay.listen, server.port)
-        if as_json:
-            said = {"listening": {"relay": address}, "version": __version__, "pid": os.getpid()}
-            sys.stdout.write(json.dumps(said) + "\n")
-        else:
-            sys.stdout.write(f"the relay listens on {address}, and passes on to {config.forward.collector}\n")
-        sys.stdout.flush()
+        text = f"the relay listens on {address}, and passes on to {config.forward.collector}"
+        say_listening({"relay": address}, text, as_json=as_json)
         event(logging.INFO, "ready", version=__version__, relay=address, collections=len(server.parts.served))
         if until_stdin_closes:
             stop_when_input_ends(server)
-        await server.wait()
-        event(logging.INFO, "draining")
-    finally:
-        await server.stop()
-        event(logging.INFO, "stopped")
-    if server.failure is not None:
-        raise server.failure
+        await told_to_stop(server)
 
 
 @relay.command()
@@ -99,17 +90,7 @@ async def _serve(config: RelayConfig, *, as_json: bool, until_stdin_closes: bool
 @_json_option
 def check(file: Path, connect: bool, as_json: bool) -> None:
     """Check a configuration, its keys and certificates, the data directory and the way to the collection server."""
-    found = []
-    for one in examine_relay(file, connect=connect):
-        found.append(one)
-        if as_json:
-            shape: DiagnosisShape = {"what": one.what, "verdict": one.verdict, "detail": one.detail}
-            _write(json.dumps(shape))
-        else:
-            _write_line(one)
-    wrong = sum(one.verdict == "wrong" for one in found)
-    if wrong:
-        raise Unsound(f"{wrong} of {len(found)} checks found something wrong")
+    print_checks(examine_relay(file, connect=connect), write_line, as_json=as_json)
 
 
 @relay.command()
@@ -130,23 +111,14 @@ def status(file: Path, as_json: bool) -> None:
                 "short_rounds": one.short,
                 "warning": line.verdict == "warning",
             }
-            _write(json.dumps(shape))
+            write_line(json.dumps(shape))
         else:
-            _write_line(line)
+            write_line(check_line(line))
     if not found and not as_json:
-        _write("no collection is served yet")
+        write_line("no collection is served yet")
 
 
 @relay.command("config")
 def print_relay_config() -> None:
     """Print a commented configuration of a relay with every setting at its default."""
     sys.stdout.write(SAMPLE)
-
-
-def _write_line(one: Diagnosis) -> None:
-    _write(f"{MARKS[one.verdict]}  {one.what}: {one.detail}")
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()

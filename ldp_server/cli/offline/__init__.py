@@ -1,1 +1,0 @@
-"""Commands for exported files, which need no server."""

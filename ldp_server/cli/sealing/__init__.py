@@ -1,1 +1,0 @@
-"""The commands about sealed reports: key new | list | retire."""
