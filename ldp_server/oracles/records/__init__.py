@@ -6,12 +6,11 @@ name. The others work on what those have counted:
 state      counts of the reports about each of several tables
 parts      what one drawn table says about the effects of its fields, and what one report about it adds to a row
 pooled     a table that is asked for, from all drawn tables that share fields with it
-joint      all tables of a question together, made possible: not negative, and in agreement where they overlap
 sources    what the counts of a drawn table say about an asked table whose fields it all has
 direct     an asked table from such drawn tables alone: whole records, and tables too large to be pooled
 view       an asked table as an oracle: estimates of its cells, of slices and of sums, with errors and intervals
 products   an asked table, where every device answers about all fields on their own
 averages   the average of a number in each cell, from how many users are rounded down and up there
-shrinking  effects moved towards those of independent fields, as far as noise alone explains the difference
+together   all tables of a question made possible: moved towards simpler ones, in agreement where they overlap
 mixture    the law of a sum of reports about several tables, inverted to intervals
 """

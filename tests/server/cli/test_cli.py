@@ -173,7 +173,7 @@ def test_analyst_tokens(server, tmp_path):
     one(cli("token", "revoke", "alice", "--json", data=server.data))
     found = cli("collection", "list", *where)
     assert found.returncode == 1
-    assert "unauthenticated" in found.stderr
+    assert "this token was revoked" in found.stderr
     assert file.read_text().strip() not in found.stderr
     rows = many(cli("token", "list", "--json", data=server.data))
     assert next(row for row in rows if row["name"] == "alice")["revoked"]
