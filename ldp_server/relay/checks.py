@@ -23,7 +23,9 @@ from ldp_server.relay.store import Standing, standings
 from ldp_server.relay.store.schema import open_relay_log
 from ldp_server.service.admission.key_files import load_public_key
 from ldp_server.service.tls import TlsFiles
+from ldp_server.store.directory import is_held
 from ldp_server.store.errors import StorageError, translated
+from ldp_server.store.wal import refuse_damaged
 
 __all__ = ["examine_relay", "look", "room_line", "standing_line"]
 
@@ -97,6 +99,8 @@ def look(path: Path, *, check: bool = False) -> list[Standing]:
     """How the collections stand, from the file; `check` also looks for damage."""
     if not path.is_file():
         raise StorageError(f"{path} is missing: start the relay with `ldp-server relay serve` first")
+    if not is_held(path.with_name("lock")):
+        refuse_damaged(path)
     with closing(open_relay_log(path, read_only=True)) as db:
         if check:
             with translated(path):

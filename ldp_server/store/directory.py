@@ -22,7 +22,7 @@ from typing import Protocol, Self
 
 from ldp_server.store.errors import InUse, StorageError, translated
 
-__all__ = ["DataDirectory", "DirectoryLock", "Lockable"]
+__all__ = ["DataDirectory", "DirectoryLock", "Lockable", "is_held"]
 
 
 class DataDirectory:
@@ -40,6 +40,11 @@ class DataDirectory:
         self.moved = root / "moved"
         self.moving = root / "log.db.moving"
 
+    def _holds_log(self) -> bool:
+        """Whether there is a log. SQLite would take a file without bytes for a new database."""
+        with translated(self.log):
+            return self.log.exists() and (not self.log.is_file() or self.log.stat().st_size > 0)
+
     def moved_to(self) -> str | None:
         """The name of the store to which everything was moved, if it was."""
         with translated(self.moved):
@@ -56,9 +61,10 @@ class DataDirectory:
 
     def create(self) -> Self:
         """Make what is missing, readable by its owner alone. No log is made beside the files of one that is gone."""
-        if self.access.exists() and not self.log.exists():
+        if self.access.exists() and not self._holds_log():
+            gone = "has no bytes" if self.log.exists() else "is missing"
             raise StorageError(
-                f"{self.log} is missing, though {self.access.name} is there: restore a backup (docs/operating.md), "
+                f"{self.log} {gone}, though {self.access.name} is there: restore a backup (docs/operating.md), "
                 f"or remove {self.access.name} to begin with an empty log"
             )
         if self.moving.exists() and not self.log.exists():
@@ -71,11 +77,27 @@ class DataDirectory:
             self.states.mkdir(exist_ok=True, mode=0o700)
         return self
 
+    def served(self) -> bool:
+        """Whether a server runs on this directory."""
+        return is_held(self.lock)
+
     def require(self) -> Self:
         """Raise `StorageError` if the directory holds no log."""
-        if not self.log.is_file():
+        if not self.log.is_file() or not self._holds_log():
             raise StorageError(f"{self.root} holds no Hearsay log: start it with `ldp-server serve` first")
         return self
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a running server holds this lock."""
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 class Lockable(Protocol):

@@ -18,7 +18,7 @@ from ldp_server.relay.store.schema import open_relay_log
 from ldp_server.store.errors import InUse, Removed, translated
 from ldp_server.store.log import AppendOutcome, Submission
 from ldp_server.store.schema import PAGE
-from ldp_server.store.wal import LogFiles, WalMover
+from ldp_server.store.wal import LogFiles, WalMover, refuse_damaged
 
 __all__ = ["KnownCollection", "RelayLog", "Standing", "standings"]
 
@@ -74,6 +74,7 @@ class RelayLog:
         self.path = path
         self._place = place
         self._shuffle = shuffle
+        refuse_damaged(path)
         self._open()
 
     def _open(self) -> None:
