@@ -89,14 +89,20 @@ class DataDirectory:
 
 
 def is_held(lock: Path) -> bool:
-    """Whether a running server holds this lock."""
-    try:
-        with lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    """Whether a running server holds this lock, or its directory."""
+    for path in (lock, lock.parent):
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            continue
+        finally:
+            os.close(handle)
     return False
 
 
@@ -108,33 +114,39 @@ class Lockable(Protocol):
 
 
 class DirectoryLock:
-    """The exclusive right to serve a data directory. The kernel takes it back when the process ends, in any way."""
+    """The exclusive right to serve a data directory. The kernel takes it back when the process ends, in any way.
+
+    The directory itself is locked, too: somebody may remove the file, and a second server would make a new one.
+    """
 
     def __init__(self, directory: Lockable) -> None:
         self._path = directory.lock
-        self._handle: int | None = None
+        self._handles: tuple[int, ...] = ()
 
     def acquire(self) -> Self:
         """Take the lock, or raise `InUse`."""
         with translated(self._path):
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        handles = (handle, os.open(self._path.parent, os.O_RDONLY))
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for one in handles:
+                fcntl.flock(one, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.read(handle, 32).strip()
-            os.close(handle)
+            for one in handles:
+                os.close(one)
             who = f"process {holder.decode()}" if holder.isdigit() else "another process"
             raise InUse(f"{self._path.parent} is being served by {who}") from error
         with contextlib.suppress(OSError):  # the number is for people; the lock holds without it, on a full disk too
             os.ftruncate(handle, 0)
             os.write(handle, b"%d\n" % os.getpid())
-        self._handle = handle
+        self._handles = handles
         return self
 
     def release(self) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        for handle in self._handles:
+            os.close(handle)
+        self._handles = ()
 
     def __enter__(self) -> Self:
         return self.acquire()

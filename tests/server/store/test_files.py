@@ -194,6 +194,18 @@ def test_a_lock_with_an_old_number_is_written_anew(tmp_path):
         assert directory.lock.read_text() == f"{os.getpid()}\n"
 
 
+def test_a_lock_whose_file_was_removed_still_holds(tmp_path):
+    """Somebody tidies up: a second server would make the file anew, and both would write the log."""
+    directory = DataDirectory(tmp_path).create()
+    with DirectoryLock(directory):
+        directory.lock.unlink()
+        assert directory.served()
+        with pytest.raises(InUse, match="by another process"):
+            DirectoryLock(directory).acquire()
+    assert not directory.served()
+    DirectoryLock(directory).acquire().release()
+
+
 def test_a_lock_whose_text_is_no_number_says_so(tmp_path):
     directory = DataDirectory(tmp_path).create()
     with DirectoryLock(directory):
