@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, LdpError, ServerRefused
 from ldp_server.arrays.packing import unpack
-from ldp_server.config import Config, WebConfig, is_loopback, load_config, split_address
+from ldp_server.config import Config, is_loopback, load_config, split_address
 from ldp_server.diagnosis import Diagnosis, of_certificates, of_folder
 from ldp_server.oracles import restore
 from ldp_server.sealing.keys import load_keys
@@ -25,7 +26,6 @@ from ldp_server.store.checkpoints import checkpoint_path, read_checkpoint
 from ldp_server.store.engines import open_store
 from ldp_server.store.errors import Corrupt, translated
 from ldp_server.store.wal import refuse_damaged
-from ldp_server.web.settings import WebSettings
 
 __all__ = ["examine"]
 
@@ -84,8 +84,6 @@ def _configuration(config: Config) -> Iterator[Diagnosis]:
             TlsFiles(config.tls, config.analyst.client_ca)
             yield Diagnosis("TLS files", "ok", "the key fits the certificate")
             yield from of_certificates("certificate", config.tls.certificate, time.time())
-        if config.web.listen:
-            _pages(config.web)
     except LdpError as error:
         yield Diagnosis("ports, keys and certificates", "wrong", str(error))
     if config.sealing.keys is not None:
@@ -107,17 +105,6 @@ def _publishing(config: Config) -> Iterator[Diagnosis]:
         mode = stat.S_IMODE(signing.stat().st_mode)
         verdict = "warning" if mode & 0o077 else "ok"
         yield Diagnosis("list's signing key", verdict, f"{signing} has mode {mode:04o}, 0600 is expected")
-
-
-def _pages(web: WebConfig) -> None:
-    """Raise `InvalidSpec` if the pages would not start with these settings."""
-    WebSettings(
-        web.listen, web.names, web.certificate, web.key, plaintext=web.plaintext, trusted_proxies=web.trusted_proxies
-    )
-    for path in (web.certificate, web.key):
-        if path is not None:
-            with translated(path):
-                path.read_bytes()
 
 
 def _sealing_keys(directory: Path) -> Diagnosis:
@@ -163,6 +150,7 @@ def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
     yield from of_folder(data, _LITTLE)
     served = directory.served()
     yield Diagnosis("server", "ok", "running" if served else "not running")
+    yield _files(directory)
     yield _tokens(directory)
     try:
         directory.refuse_moved()
@@ -178,6 +166,17 @@ def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
         yield Diagnosis("log", "wrong", str(error))
     finally:
         log.close()
+
+
+def _files(directory: DataDirectory) -> Diagnosis:
+    """Whether this user may read and write each file."""
+    what = "files"
+    names = (directory.log, directory.access, directory.lock, directory.states, directory.cosignatures)
+    there = [path for path in names if path.exists()]
+    closed = [path.name for path in there if not os.access(path, os.R_OK | os.W_OK)]
+    if closed:
+        return Diagnosis(what, "wrong", f"this user may not read and write {', '.join(closed)}: check owner and mode")
+    return Diagnosis(what, "ok", "this user may read and write them")
 
 
 def _tokens(directory: DataDirectory) -> Diagnosis:
@@ -205,7 +204,8 @@ def _log(log: LogReader, directory: DataDirectory, *, deep: bool) -> Iterator[Di
                 continue
             for period in log.periods(record.number):
                 place = (directory.states, record.id, period.period, period.shard)
-                there = checkpoint_path(*place).exists()
+                with translated(directory.states):
+                    there = checkpoint_path(*place).exists()
                 if there and read_checkpoint(*place) is None:
                     yield Diagnosis(name, "warning", "a checkpoint is damaged; counts will be built from the log again")
                     break

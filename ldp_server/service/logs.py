@@ -66,8 +66,8 @@ class _Lines(logging.Formatter):
             line = {"time": moment, "level": level.lower(), "event": message, **fields}
             return _object({**line, "traceback": trace} if trace else line)
         rest = " ".join(f"{name}={value}" for name, value in fields.items())
-        line = f"{moment} {level.lower():7} {message} {rest}".rstrip().translate(_CONTROLS)
-        return line + (f"\n{trace}" if trace else "")
+        text = f"{moment} {level.lower():7} {message} {rest}".rstrip().translate(_CONTROLS)
+        return text + (f"\n{trace}" if trace else "")
 
     def _written(self, second: int) -> str:
         """A second as text; many lines are of the same."""

@@ -61,13 +61,15 @@ class DataDirectory:
 
     def create(self) -> Self:
         """Make what is missing, readable by its owner alone. No log is made beside the files of one that is gone."""
-        if self.access.exists() and not self._holds_log():
+        with translated(self.root):
+            unlogged, moving = self.access.exists() and not self._holds_log(), self.moving.exists()
+        if unlogged:
             gone = "has no bytes" if self.log.exists() else "is missing"
             raise StorageError(
                 f"{self.log} {gone}, though {self.access.name} is there: restore a backup (docs/operating.md), "
                 f"or remove {self.access.name} to begin with an empty log"
             )
-        if self.moving.exists() and not self.log.exists():
+        if moving and not self.log.exists():
             raise StorageError(
                 f"{self.root} is being filled by `ldp-server migrate`: run it again to the end, "
                 f"or remove {self.moving.name} to begin with an empty log"

@@ -23,13 +23,15 @@ from ldp_client.protocol import tags
 from ldp_server import testing
 from ldp_server.config import SAMPLE, Config, TlsConfig, is_loopback, load_config, parse_config
 from ldp_server.doctor import examine
+from ldp_server.service import background
 from ldp_server.service.admission.key_files import make_key
 from ldp_server.service.assemble import CollectionServer
+from ldp_server.service.background import BackgroundSchedule, BackgroundWork
 from ldp_server.service.logs import _Lines, event
 from ldp_server.service.metrics import Metrics
 from ldp_server.service.tls import TlsFiles, end_of
 from ldp_server.store import AccessFile, DataDirectory, SqliteLog
-from ldp_server.store.errors import Corrupt, WrongVersion
+from ldp_server.store.errors import Corrupt, ReadOnly, WrongVersion
 from tests.server.helpers import PATIENCE, Clock, ServerProcess, batch, cli, live, make_collection, taken
 
 
@@ -335,9 +337,6 @@ TLS = '[tls]\ncertificate = "good.pem"\nkey = "good.key"\n'
         ('[publish]\nsigning_key = "nowhere"\n', "No such file"),
         ('[publish]\nnext_key = "ours"\n', "ours is not an Ed25519 public key"),
         ('[publish]\nwitnesses = ["ours.pub", "text"]\n', "text is not an Ed25519 public key"),
-        ('[web]\nlisten = "0.0.0.0:7980"\nplaintext = true\n', "by which name browsers reach the pages"),
-        ('[web]\nlisten = "0.0.0.0:7980"\n', "give a certificate and its key"),
-        ('[web]\nlisten = "127.0.0.1:7980"\ncertificate = "nowhere"\nkey = "nowhere"\n', "nowhere: No such file"),
     ],
 )
 async def test_the_doctor_finds_what_would_keep_a_server_from_starting(pki, settings, says):
@@ -346,9 +345,8 @@ async def test_the_doctor_finds_what_would_keep_a_server_from_starting(pki, sett
     wrong = [one for one in examine(pki, file) if one.verdict == "wrong" and one.what != "data directory"]
     assert len(wrong) == 1
     assert says in wrong[0].detail
-    if "web" not in settings:  # the pages are a process of their own
-        with pytest.raises(LdpError, match=re.escape(says)):
-            await CollectionServer(replace(load_config(file), data=pki / "data")).start()
+    with pytest.raises(LdpError, match=re.escape(says)):
+        await CollectionServer(replace(load_config(file), data=pki / "data")).start()
 
 
 def test_the_doctor_says_who_can_read_the_signing_key(pki):
@@ -401,6 +399,20 @@ def test_damaged_tokens_are_found_and_the_log_is_kept(tmp_path):
         AccessFile(tmp_path / "access.db", lambda: 0.0)
 
 
+def test_files_that_this_user_may_not_write_are_named(tmp_path, monkeypatch):
+    """SQLite would open such a log to read, and every batch would be told to come back later."""
+    tmp_path.chmod(0o700)
+    DataDirectory(tmp_path).create()
+    SqliteLog(tmp_path / "log.db").close()
+    assert verdicts(examine(tmp_path, None))["files"] == "ok"
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, how: Path(path).name != "log.db" and may(path, how))  # root may all
+    found = next(one for one in examine(tmp_path, None) if one.what == "files")
+    assert (found.verdict, "log.db" in found.detail) == ("wrong", True)
+    with pytest.raises(ReadOnly, match=r"log\.db cannot be written: check the disk, the owner and the mode"):
+        SqliteLog(tmp_path / "log.db")
+
+
 @pytest.mark.long
 def test_a_server_raises_its_limit_of_open_files(tmp_path):
     """The usual limit of 1,024 is less than the connections that it allows."""
@@ -415,3 +427,28 @@ def test_a_server_raises_its_limit_of_open_files(tmp_path):
             limits = Path(f"/proc/{server.pid}/limits").read_text()
             assert re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)[1] == str(allowed)
         assert ("fewer open files" in server.log.read_text()) == (allowed == hard)
+
+
+class _Away:
+    """Of `Compaction`, what makes blocks: a database that is away for so many attempts, for one reason or another."""
+
+    def __init__(self, *reasons):
+        self.reasons = list(reasons)
+        self.done = asyncio.Event()
+
+    async def gather(self):
+        if not self.reasons:
+            self.done.set()
+        elif reason := self.reasons.pop(0):
+            raise StorageError(reason)
+
+
+async def test_a_database_that_is_away_is_logged_once_and_not_every_second(monkeypatch, caplog):
+    monkeypatch.setattr(background, "GATHER_SECONDS", 0.0)
+    away = _Away("refused", "refused", "refused", "full", "full", "", "full", "full")
+    work = BackgroundWork(None, away, None, None, Metrics(), BackgroundSchedule(time.time, 30.0, None))
+    with caplog.at_level("WARNING", "hearsay.server"):
+        task = asyncio.create_task(work.gather())
+        await away.done.wait()
+        task.cancel()
+    assert [record.fields["reason"] for record in caplog.records] == ["refused", "full", "full"]
