@@ -49,6 +49,8 @@ StoreAddress = NewType("StoreAddress", str)
 """The address of a store; those of several databases with a space between."""
 
 LONGEST_LINGER = 1.0
+_LARGEST = 10**15
+"""Of any number. More is a mistake, and no clock or system can use it."""
 MOST_OPENERS = 64
 """The most processes that open sealed reports."""
 
@@ -146,7 +148,7 @@ class RetentionConfig:
     @property
     def compact_seconds(self) -> int | None:
         """How long after its window the server compacts a collection; None: only an operator does."""
-        return _after(self.compact_after)
+        return _after(self.compact_after, "retention.compact_after")
 
     @property
     def fold_seconds(self) -> int | None:
@@ -161,10 +163,10 @@ class RetentionConfig:
     @property
     def checkpoint_seconds(self) -> int:
         """How often counts are brought up to date in the background."""
-        return parse_duration(self.checkpoint_every)
+        return parse_duration(self.checkpoint_every, "retention.checkpoint_every")
 
 
-def _after(text: str, name: str = "a duration") -> int | None:
+def _after(text: str, name: str) -> int | None:
     return None if text == "never" else parse_duration(text, name)
 
 
@@ -252,7 +254,7 @@ class Config:
 def split_address(text: str, setting: str) -> tuple[str, int]:
     """Split `host:port`."""
     host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
+    if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise InvalidSpec(f"{setting} is host:port, such as 127.0.0.1:7900, not {text!r}")
     return host.strip("[]"), int(port)
 
@@ -284,11 +286,12 @@ def _check(config: Config) -> None:
         raise InvalidSpec('watch.log_format is "text" or "json"')
     if config.watch.log_level not in {"debug", "info", "warning", "error"}:
         raise InvalidSpec('watch.log_level is "debug", "info", "warning" or "error"')
-    for section in (config.limits, config.admission, config.watch):
+    for name in ("limits", "admission", "watch"):
+        section = getattr(config, name)
         for item in fields(section):
             value = getattr(section, item.name)
             if isinstance(value, int | float) and value < 0:
-                raise InvalidSpec(f"{item.name} must not be negative")
+                raise InvalidSpec(f"{name}.{item.name} must not be negative")
     _check_limits(config.limits)
     if not (config.retention.compact_seconds is None or config.retention.compact_seconds > 0):
         raise InvalidSpec("retention.compact_after must be above 0")
@@ -385,7 +388,7 @@ def parse_settings(kind: type[S], text: str, folder: Path, prints: str = "`ldp-s
     """Read settings of one kind from the text of a file that lies in `folder`; `prints` is what prints all of them."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
         raise InvalidSpec(f"the configuration is not TOML: {error}") from None
     return _read(kind, data, folder, "", prints)
 
@@ -419,6 +422,8 @@ def _value(hint: Any, value: object, folder: Path, name: str, prints: str) -> ob
 
 
 def _of(kind: type[S], value: object, name: str) -> S:
+    if isinstance(value, int | float) and not abs(value) <= _LARGEST:  # NaN is not, either
+        raise InvalidSpec(f"{name} is a number of at most {_LARGEST:.0e}")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -434,6 +439,8 @@ def _list(value: object, name: str) -> list[object]:
 
 def _path(value: object, folder: Path, name: str, *, required: bool) -> Path | None:
     text = _of(str, value, name)
+    if "\0" in text:
+        raise InvalidSpec(f"{name} is not the name of a file")
     if not text and not required:
         return None
     return folder / Path(text).expanduser()

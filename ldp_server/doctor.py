@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
+import os
+import stat
 import time
 from collections.abc import Iterator
 from ipaddress import ip_network
@@ -17,11 +18,15 @@ from ldp_server.diagnosis import Diagnosis, of_certificates, of_folder
 from ldp_server.oracles import restore
 from ldp_server.sealing.keys import load_keys
 from ldp_server.service.admission import Verifiers
+from ldp_server.service.admission.key_files import load_private_key, load_public_key
+from ldp_server.service.ports import plaintext_ports
 from ldp_server.service.tls import TlsFiles
 from ldp_server.store import CollectionRecord, DataDirectory, LogReader, PeriodRecord, SqliteReader
+from ldp_server.store.access import count_tokens
 from ldp_server.store.checkpoints import checkpoint_path, read_checkpoint
 from ldp_server.store.engines import open_store
-from ldp_server.store.errors import Corrupt
+from ldp_server.store.errors import Corrupt, translated
+from ldp_server.store.wal import refuse_damaged
 
 __all__ = ["examine"]
 
@@ -72,13 +77,16 @@ def _configuration(config: Config) -> Iterator[Diagnosis]:
         Verifiers.load(config.admission)
         if keys or issuers:
             yield Diagnosis("admission keys", "ok", f"{len(keys) + len(issuers)} read")
+        if not config.store:
+            plaintext_ports(config, ("collector", "analyst"))
+        yield from _publishing(config)
         if config.tls.certificate is not None:
             TlsFiles(config.tls, config.collector.client_ca)
             TlsFiles(config.tls, config.analyst.client_ca)
             yield Diagnosis("TLS files", "ok", "the key fits the certificate")
             yield from of_certificates("certificate", config.tls.certificate, time.time())
     except LdpError as error:
-        yield Diagnosis("keys and certificates", "wrong", str(error))
+        yield Diagnosis("ports, keys and certificates", "wrong", str(error))
     if config.sealing.keys is not None:
         yield _sealing_keys(config.sealing.keys)
     yield _limits_by_address(config)
@@ -86,6 +94,18 @@ def _configuration(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("plaintext", "warning", "unencrypted connections from other machines are allowed")
     if config.analyst.plaintext:
         yield Diagnosis("operators' plaintext", "warning", "operators' tokens may travel unencrypted")
+
+
+def _publishing(config: Config) -> Iterator[Diagnosis]:
+    """Whether the keys of the public list can be read, and by whom."""
+    signing, others = config.publish.signing_key, config.publish.witnesses
+    for path in (*others, *([config.publish.next_key] if config.publish.next_key else [])):
+        load_public_key(path)
+    if signing is not None:
+        load_private_key(signing)
+        mode = stat.S_IMODE(signing.stat().st_mode)
+        verdict = "warning" if mode & 0o077 else "ok"
+        yield Diagnosis("list's signing key", verdict, f"{signing} has mode {mode:04o}, 0600 is expected")
 
 
 def _sealing_keys(directory: Path) -> Diagnosis:
@@ -123,13 +143,20 @@ def _limits_by_address(config: Config) -> Diagnosis:
 
 def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
     directory = DataDirectory(data)
-    if not directory.log.is_file():
+    try:
+        directory.require()
+    except LdpError:
         yield Diagnosis("data directory", "wrong", f"{data} holds no log")
         return
     yield from of_folder(data, _LITTLE)
-    yield Diagnosis("server", "ok", "running" if _served(directory) else "not running")
+    served = directory.served()
+    yield Diagnosis("server", "ok", "running" if served else "not running")
+    yield _files(directory)
+    yield _tokens(directory)
     try:
         directory.refuse_moved()
+        if not served:
+            refuse_damaged(directory.log)
         log = SqliteReader(directory.log)
     except LdpError as error:
         yield Diagnosis("log", "wrong", str(error))
@@ -142,15 +169,27 @@ def _directory(data: Path, *, deep: bool) -> Iterator[Diagnosis]:
         log.close()
 
 
-def _served(directory: DataDirectory) -> bool:
+def _files(directory: DataDirectory) -> Diagnosis:
+    """Whether this user may read and write each file."""
+    what = "files"
+    names = (directory.log, directory.access, directory.lock, directory.states, directory.cosignatures)
+    there = [path for path in names if path.exists()]
+    closed = [path.name for path in there if not os.access(path, os.R_OK | os.W_OK)]
+    if closed:
+        return Diagnosis(what, "wrong", f"this user may not read and write {', '.join(closed)}: check owner and mode")
+    return Diagnosis(what, "ok", "this user may read and write them")
+
+
+def _tokens(directory: DataDirectory) -> Diagnosis:
+    """Whether analysts' tokens can be read."""
+    what = "analysts' tokens"
+    if not directory.access.exists():
+        return Diagnosis(what, "ok", "none")
     try:
-        with directory.lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
+        given = count_tokens(directory.access)
+    except LdpError as error:
+        return Diagnosis(what, "wrong", str(error))
+    return Diagnosis(what, "ok", f"{given} in the file")
 
 
 def _log(log: LogReader, directory: DataDirectory, *, deep: bool) -> Iterator[Diagnosis]:
@@ -166,7 +205,8 @@ def _log(log: LogReader, directory: DataDirectory, *, deep: bool) -> Iterator[Di
                 continue
             for period in log.periods(record.number):
                 place = (directory.states, record.id, period.period, period.shard)
-                there = checkpoint_path(*place).exists()
+                with translated(directory.states):
+                    there = checkpoint_path(*place).exists()
                 if there and read_checkpoint(*place) is None:
                     yield Diagnosis(name, "warning", "a checkpoint is damaged; counts will be built from the log again")
                     break

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from ldp_client.errors import InvalidSpec, LdpError
 from ldp_server.answers.estimates import Coverage
 from ldp_server.answers.foreign import ForeignEstimates, Randomization, debias, read_counts
 from ldp_server.answers.to_json import to_json
@@ -16,8 +20,11 @@ from ldp_server.cli.main import cli
 from ldp_server.cli.queries import COVERAGE
 from ldp_server.cli.servers.process import print_checks
 from ldp_server.cli.show import busy, item_text, lines, print_json, table, whole
+from ldp_server.config import Config, WebConfig, load_config
+from ldp_server.diagnosis import Diagnosis
 from ldp_server.doctor import examine
 from ldp_server.store.engines import open_store
+from ldp_server.store.errors import translated
 
 __all__ = ["backup", "doctor", "foreign"]
 
@@ -36,10 +43,33 @@ def doctor(data: Path, file: Path | None, deep: bool, store: str | None, as_json
         examined = data
     found = []
     with busy("looking", quiet=as_json) as tell:
-        for diagnosis in examine(examined, file, deep=deep, store=store):
+        for diagnosis in chain(_pages(file), examine(examined, file, deep=deep, store=store)):
             found.append(diagnosis)
             tell(f"looked at {diagnosis.what}")
     print_checks(found, lines, as_json=as_json)
+
+
+def _pages(file: Path | None) -> Iterator[Diagnosis]:
+    """Whether the pages would start with the settings in a file. What else is wrong with it, `examine` says."""
+    with suppress(InvalidSpec):
+        pages = (Config() if file is None else load_config(file)).web
+        if pages.listen:
+            yield _of_pages(pages)
+
+
+def _of_pages(pages: WebConfig) -> Diagnosis:
+    from ldp_server.web.settings import WebSettings  # noqa: PLC0415 - the pages are an extra
+
+    plain = (pages.listen, pages.names, pages.certificate, pages.key)
+    try:
+        WebSettings(*plain, plaintext=pages.plaintext, trusted_proxies=pages.trusted_proxies)
+        for path in (pages.certificate, pages.key):
+            if path is not None:
+                with translated(path):
+                    path.read_bytes()
+    except LdpError as error:
+        return Diagnosis("pages", "wrong", str(error))
+    return Diagnosis("pages", "ok", "they can start with these settings")
 
 
 @cli.command()

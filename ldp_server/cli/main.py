@@ -5,6 +5,8 @@ A module of commands is imported when one of its commands is called: all of them
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -186,10 +188,21 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except LdpError as error:
-        from rich.console import Console  # noqa: PLC0415 - only when there is an error to print
-
-        Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(f"ldp-server: {_in_words(error)}")
+        _say(_in_words(error))
         sys.exit(exit_code(error))
+    except OSError as error:
+        if error.strerror is None or (error.filename is None and error.errno not in {errno.ENOSPC, errno.EDQUOT}):
+            raise  # a defect: no file of the user's
+        _say(f"{error.filename or 'the output'}: {error.strerror}")
+        with contextlib.suppress(OSError):  # what could not be written, Python would try again at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(2)
+
+
+def _say(text: str) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only when there is an error to print
+
+    Console(stderr=True, highlight=False, soft_wrap=True, markup=False).print(f"ldp-server: {text}")
 
 
 def _in_words(error: LdpError) -> str:

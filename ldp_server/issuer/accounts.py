@@ -17,8 +17,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ldp_server.store.errors import Corrupt, translated
+from ldp_server.store.errors import Corrupt, refuse_empty, replaced, translated
 from ldp_server.store.schema import transaction
+from ldp_server.store.wal import refuse_damaged
 
 __all__ = ["Accounts", "OverLimit", "look_at_counts"]
 
@@ -31,13 +32,15 @@ _TABLES = (
 )
 _HASH_BYTES = 16
 _BUSY_SECONDS = 15.0
+LOSS = "all accounts begin anew"
 _SLICE = 10_000
 """How many old rows go in one transaction."""
 
 
 def look_at_counts(db: sqlite3.Connection, path: Path) -> tuple[int, int | None]:
     """Check the file's structure; return how many tokens it counts, and the newest period."""
-    with translated(path):
+    refuse_empty(path, LOSS)
+    with replaced(path, LOSS), translated(path):
         if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise Corrupt(f"{path} is not a file of an issuer")
         found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -64,10 +67,13 @@ class Accounts:
         self._most = tokens
         self._period = period
         self._clock = clock
+        refuse_empty(path, LOSS)
+        refuse_damaged(path)
         with translated(path):
             self._db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            self._key = self._prepare()
+            with replaced(path, LOSS):
+                self._key = self._prepare()
         except BaseException:
             self._db.close()
             raise

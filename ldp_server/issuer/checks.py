@@ -16,6 +16,8 @@ from ldp_server.issuer.accounts import look_at_counts
 from ldp_server.issuer.settings import IssuerConfig, load_settings
 from ldp_server.issuer.signing import KeyRing, read_secret
 from ldp_server.service.tls import TlsFiles
+from ldp_server.store.directory import is_held
+from ldp_server.store.wal import refuse_damaged
 
 __all__ = ["examine_issuer"]
 
@@ -67,10 +69,12 @@ def _directory(config: IssuerConfig) -> Iterator[Diagnosis]:
         yield Diagnosis("counts", "ok", "nothing was signed yet")
         return
     try:
+        if not is_held(config.data / "lock"):
+            refuse_damaged(file)
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
             issued, newest = look_at_counts(db, file)
     except (LdpError, sqlite3.Error) as error:
-        yield Diagnosis("counts", "wrong", f"{error}; without this file all accounts begin anew")
+        yield Diagnosis("counts", "wrong", str(error))
         return
     present = int(time.time() // config.period_seconds)
     if newest is not None and newest > present:

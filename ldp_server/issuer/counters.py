@@ -8,7 +8,7 @@ import grpc
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info
 
 from ldp_client import __version__
-from ldp_server.service.metrics import add_clock
+from ldp_server.service.metrics import add_clock, certificate_gauge
 
 __all__ = ["REFUSED_REQUESTS", "IssuerMetrics"]
 
@@ -30,6 +30,7 @@ class IssuerMetrics:
         self.ended = Counter("hearsay_issuer_ended_connections", "Connections ended by us", registry=registry)
         self.seconds = Histogram("hearsay_issuer_seconds", "One call", buckets=_SECONDS, registry=registry)
         add_clock(registry)
+        self.certificate_ends = certificate_gauge(registry)
         built = Info("hearsay_build", "The program that runs", registry=registry)
         built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
         for why in REFUSED_REQUESTS:

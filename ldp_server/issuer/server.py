@@ -24,6 +24,7 @@ from ldp_server.service.health import DrainingHealth
 from ldp_server.service.logs import event
 from ldp_server.service.ports import Service, add_services, bind, new_server
 from ldp_server.service.running import RunningServer, cancel
+from ldp_server.service.tls import end_of
 from ldp_server.store import DataDirectory, DirectoryLock
 from ldp_server.store.errors import translated
 
@@ -44,6 +45,7 @@ class IssuerServer(RunningServer):
         super().__init__(config.limits.drain_seconds)
         self.config = config
         self.metrics = IssuerMetrics()
+        self.metrics.certificate_ends.set_function(end_of(config.tls.certificate))
         self.port = 0
         """The port, once `start` is done."""
         self._clock = clock

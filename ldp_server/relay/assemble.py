@@ -27,6 +27,7 @@ from ldp_server.service.health import DrainingHealth
 from ldp_server.service.intake import IntakeCalls, StreamLimits
 from ldp_server.service.ports import BATCH_MESSAGE, Service, add_services, bind, new_server
 from ldp_server.service.running import RunningServer, cancel
+from ldp_server.service.tls import end_of
 from ldp_server.store import DirectoryLock, GroupCommit
 from ldp_server.store.errors import translated
 
@@ -114,6 +115,7 @@ class RelayServer(RunningServer):
         super().__init__(config.limits.drain_seconds)
         self.config = config
         self.metrics = RelayMetrics(config.watch.collections)
+        self.metrics.certificate_ends.set_function(end_of(config.tls.certificate))
         self.port = 0
         """The port for apps, once `start` is done."""
         self._clock = clock

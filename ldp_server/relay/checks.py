@@ -19,11 +19,13 @@ from ldp_client.trust.signed_list import verify_head
 from ldp_server.diagnosis import Diagnosis, of_certificates, of_folder
 from ldp_server.relay.assemble import RelayDirectory
 from ldp_server.relay.config import RelayConfig, check_use, load_relay_config
-from ldp_server.relay.store import Standing, standings
+from ldp_server.relay.store import LOSS, Standing, standings
 from ldp_server.relay.store.schema import open_relay_log
 from ldp_server.service.admission.key_files import load_public_key
 from ldp_server.service.tls import TlsFiles
-from ldp_server.store.errors import StorageError, translated
+from ldp_server.store.directory import is_held
+from ldp_server.store.errors import Corrupt, StorageError, refuse_empty, replaced, translated
+from ldp_server.store.wal import refuse_damaged
 
 __all__ = ["examine_relay", "look", "room_line", "standing_line"]
 
@@ -97,12 +99,15 @@ def look(path: Path, *, check: bool = False) -> list[Standing]:
     """How the collections stand, from the file; `check` also looks for damage."""
     if not path.is_file():
         raise StorageError(f"{path} is missing: start the relay with `ldp-server relay serve` first")
-    with closing(open_relay_log(path, read_only=True)) as db:
+    refuse_empty(path, LOSS)
+    if not is_held(path.with_name("lock")):
+        refuse_damaged(path)
+    with replaced(path, LOSS), closing(open_relay_log(path, read_only=True)) as db:
         if check:
             with translated(path):
                 found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
-                raise StorageError(f"{path} is damaged: {found}")
+                raise Corrupt(f"{path} is damaged: {found}")
         return standings(db, path)
 
 

@@ -79,7 +79,7 @@ def _load(file: Path) -> SealingKey:
         private, moment = bytes.fromhex(table["private_key"]), table["not_after"]
         key = SealingKey(private, int(moment.timestamp()))
         right = len(private) == KEY_BYTES and moment.tzinfo is not None and set(table) == {"private_key", "not_after"}
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         right = False
     if not right or file.name != f"{key.id.hex()}.key":
         raise InvalidSpec(f"{file} is not a key file as `ldp-server key new` writes it")

@@ -108,7 +108,7 @@ def _load(file: Path) -> LockedKey:
     if mode & 0o077:
         raise InvalidSpec(f"{file} can be read by others (mode {mode:04o}): chmod 600 {file}")
     found = None
-    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         found = _read(tomllib.loads(text.decode()))
     if found is None or file.name != f"{found.public.id.hex()}.locked":
         raise InvalidSpec(f"{file} is not a locked key as `ldp-server key lock` writes it")

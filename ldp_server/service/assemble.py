@@ -43,6 +43,7 @@ from ldp_server.service.running import RunningServer, cancel
 from ldp_server.service.sharing import SERVE, Role, StoreOpening
 from ldp_server.service.signed_list import ListPublisher
 from ldp_server.service.structure import StructureCheck
+from ldp_server.service.tls import end_of
 from ldp_server.store import (
     AccessTokens,
     Committing,
@@ -297,6 +298,7 @@ class CollectionServer(RunningServer):
         self.config = config
         self.role = role
         self.metrics = Metrics(config.watch.collections)
+        self.metrics.certificate_ends.set_function(end_of(config.tls.certificate))
         self._spans = spans_to(config.watch.traces) if spans is None else spans
         self._clock = clock
         self._health = DrainingHealth()

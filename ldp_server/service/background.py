@@ -105,13 +105,20 @@ class BackgroundWork:
                 LOGGER.error("defect in background work", exc_info=error)
 
     async def gather(self) -> None:
-        """Make blocks of recent batches every second, where the log does not do so while it appends."""
+        """Make blocks of recent batches every second, where the log does not do so while it appends.
+
+        Trouble is logged once, and again when it is another one.
+        """
+        said = ""
         while True:
             await asyncio.sleep(GATHER_SECONDS)
             try:
                 await self._compaction.gather()
+                said = ""
             except LdpError as error:
-                event(logging.WARNING, "blocks were not laid, to be tried again", reason=str(error))
+                if str(error) != said:
+                    said = str(error)
+                    event(logging.WARNING, "blocks were not laid, to be tried again", reason=said)
 
     async def once(self) -> None:
         """One round over all collections, if no other server does it."""

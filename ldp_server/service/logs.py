@@ -4,6 +4,9 @@ Fields go in as `extra={"fields": {...}}`. The call's id in them is also in the 
 
 With JSON, every line on standard error is JSON, whoever wrote it. gRPC's core, the child process and the interpreter
 write to the file descriptor and not through `logging`; `capture_stderr` reads what they write and logs it line by line.
+
+Nobody waits for whoever reads the log. If a reader stands still (a stopped terminal, a log collector that hangs), lines
+are dropped, and the next line that can be written says how many.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import logging
 import math
 import os
+import select
 import sys
 import threading
 import time
@@ -27,6 +31,10 @@ _ROOT = logging.getLogger()
 _STDERR = 2
 _TEXT = json.encoder.encode_basestring_ascii
 _LAST_LINES_SECONDS = 2.0
+_AT_ONCE = 4096
+"""Bytes that a pipe takes without waiting, if it takes any."""
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127)}
+"""A text that came from a caller must not look like another line, nor steer a terminal."""
 
 
 def event(level: int, message: str, **fields: object) -> None:
@@ -58,7 +66,8 @@ class _Lines(logging.Formatter):
             line = {"time": moment, "level": level.lower(), "event": message, **fields}
             return _object({**line, "traceback": trace} if trace else line)
         rest = " ".join(f"{name}={value}" for name, value in fields.items())
-        return f"{moment} {level.lower():7} {message} {rest}".rstrip() + (f"\n{trace}" if trace else "")
+        text = f"{moment} {level.lower():7} {message} {rest}".rstrip().translate(_CONTROLS)
+        return text + (f"\n{trace}" if trace else "")
 
     def _written(self, second: int) -> str:
         """A second as text; many lines are of the same."""
@@ -88,6 +97,9 @@ class _Handler(logging.StreamHandler[TextIO]):
         self.setFormatter(lines)
         self._lines = lines
         self._one = threading.RLock()
+        self._dropped = 0
+        self._torn = False
+        """The last line was written in part."""
 
     def write(self, level: int, message: str, fields: Mapping[str, object]) -> None:
         """Write one event."""
@@ -108,7 +120,30 @@ class _Handler(logging.StreamHandler[TextIO]):
         One that cannot be written (a full disk) is dropped: a message about it would be captured and fail too.
         """
         with self._one, contextlib.suppress(OSError, ValueError):
-            self.stream.write(line + self.terminator)
+            try:
+                descriptor = self.stream.fileno()
+            except (OSError, ValueError):  # not a file: a test's
+                self.stream.write(line + self.terminator)
+                return
+            if self._dropped:
+                dropped = self._lines.line(time.time(), "WARNING", "log lines were dropped", {"lines": self._dropped})
+                line = f"{dropped}\n{line}"
+            whole = _written(descriptor, f"{self._torn * self.terminator}{line}{self.terminator}".encode())
+            if whole is None:
+                self._dropped += 1
+            else:
+                self._dropped, self._torn = 0, not whole
+
+
+def _written(descriptor: int, data: bytes) -> bool | None:
+    """Write what can be written without waiting; return whether that is all, None if it is nothing."""
+    for start in range(0, len(data), _AT_ONCE):
+        ready = select.poll()
+        ready.register(descriptor, select.POLLOUT)
+        if not any(state & select.POLLOUT for _, state in ready.poll(0)):
+            return False if start else None
+        os.write(descriptor, data[start : start + _AT_ONCE])
+    return True
 
 
 def set_up_logs(level: str, form: str) -> None:

@@ -40,6 +40,7 @@ __all__ = [
     "Metrics",
     "add_clock",
     "begin",
+    "certificate_gauge",
     "serve_metrics",
     "watch_processes",
 ]
@@ -84,6 +85,7 @@ class IntakeMetrics:
         )
         self.free_bytes = Gauge("hearsay_disk_free_bytes", "Free space where it lies", registry=registry)
         add_clock(registry)
+        self.certificate_ends = certificate_gauge(registry)
         built = Info("hearsay_build", "The program that runs", registry=registry)
         built.info({"version": __version__, "python": platform.python_version(), "grpc": grpc.__version__})
         begin(self.refused_batches, _REASONS)
@@ -108,6 +110,13 @@ def add_clock(registry: CollectorRegistry) -> None:
     """Export this machine's clock. Prometheus compares it with its own: windows, periods and keys go by it."""
     clock = Gauge("hearsay_clock_seconds", "The time by this machine's clock, since 1970", registry=registry)
     clock.set_function(time.time)
+
+
+def certificate_gauge(registry: CollectorRegistry) -> Gauge:
+    """When the server's own certificate ends: nobody can connect afterwards."""
+    return Gauge(
+        "hearsay_certificate_ends_seconds", "When the server's own certificate ends, since 1970", registry=registry
+    )
 
 
 def begin(counter: Counter, values: Iterable[str]) -> None:

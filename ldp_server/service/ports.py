@@ -22,7 +22,17 @@ from ldp_server.service.health import DrainingHealth, health_methods, reflection
 from ldp_server.service.logs import event
 from ldp_server.service.tls import TlsFiles
 
-__all__ = ["ANALYST", "BATCH_MESSAGE", "COLLECTOR", "Ports", "Service", "add_services", "bind", "new_server"]
+__all__ = [
+    "ANALYST",
+    "BATCH_MESSAGE",
+    "COLLECTOR",
+    "Ports",
+    "Service",
+    "add_services",
+    "bind",
+    "new_server",
+    "plaintext_ports",
+]
 
 COLLECTOR = collector_pb2.DESCRIPTOR.services_by_name["Collector"].full_name
 ANALYST = analyst_pb2.DESCRIPTOR.services_by_name["Analyst"].full_name
@@ -76,7 +86,8 @@ class Ports:
     async def open(self) -> None:
         """Bind the ports and begin to listen."""
         config = self._config
-        _check_plaintext(config, self._served)
+        for setting, listen in plaintext_ports(config, self._served):
+            event(logging.WARNING, "unencrypted connections are taken from other machines", listen=listen, by=setting)
         collector, analyst = config.collector, config.analyst
         if self._servers and not (self._only_analyst and analyst.listen):
             self.collector = self.analyst = bind(
@@ -129,13 +140,15 @@ def add_services(server: grpc.aio.Server, health: DrainingHealth, bounds: Bounds
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, service.handlers),))
 
 
-def _check_plaintext(config: Config, served: Sequence[str]) -> None:
-    """Each port asks for itself: operators' tokens must not travel in the open because apps' reports may.
+def plaintext_ports(config: Config, served: Sequence[str]) -> list[tuple[str, str]]:
+    """The ports that take unencrypted connections from elsewhere; raises `InvalidSpec` if one is not allowed to.
 
-    `served` is who calls here: a collector answers no operators, and what they would need is not asked of it.
+    Each port asks for itself: operators' tokens must not travel in the open because apps' reports may. `served` is who
+    calls here: a collector answers no operators, and what they would need is not asked of it.
     """
+    found: list[tuple[str, str]] = []
     if config.tls.certificate is not None:
-        return
+        return found
     collector, analyst = config.collector, config.analyst
     for setting, listen, allowed in (
         ("collector", collector.listen, collector.plaintext),
@@ -146,7 +159,8 @@ def _check_plaintext(config: Config, served: Sequence[str]) -> None:
             continue
         if not allowed:
             raise InvalidSpec(_refused_plaintext(setting, listen))
-        event(logging.WARNING, "unencrypted connections are taken from other machines", listen=listen, by=setting)
+        found.append((setting, listen))
+    return found
 
 
 def _refused_plaintext(setting: str, listen: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import resource
 import signal
 import sys
@@ -64,14 +66,35 @@ class RunningServer:
         self._stopping.set()
 
     def stop_on_signals(self) -> None:
-        """Let SIGTERM and SIGINT ask `wait` to return. Before `start`: a signal may come at any time after it."""
+        """Let SIGTERM and SIGINT ask `wait` to return. Before `start`: a signal may come at any time after it.
+
+        SIGHUP does so if a terminal was closed. Else somebody wants settings or log files to be read anew: there is
+        nothing to do, and the default would be to end at once.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.request_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+
+    def _hang_up(self) -> None:
+        if _has_terminal():
+            self.request_stop()
+        else:
+            hint = "keys and TLS files are read again by themselves; other settings take a restart"
+            event(logging.INFO, "SIGHUP is not needed", hint=hint)
 
     async def wait(self) -> None:
         """Serve until asked to stop."""
         await self._stopping.wait()
+
+
+def _has_terminal() -> bool:
+    """Whether this process belongs to a terminal, or did until it was closed."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError as error:
+        return error.errno == errno.EIO
+    return True
 
 
 async def cancel(task: asyncio.Task[None]) -> None:

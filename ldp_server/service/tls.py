@@ -1,12 +1,16 @@
 """TLS from files that may be replaced while the server runs.
 
 gRPC asks at every handshake whether the files changed. New files that do not parse, or whose key does not fit the
-certificate (a renewal that is half done), are not used: the server goes on with the old certificate.
+certificate (a renewal that is half done), are not used: the server goes on with the old certificate. One that has
+ended, or ends soon, is used, and the log says so.
 """
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import grpc
@@ -15,9 +19,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from ldp_client.errors import InvalidSpec
 from ldp_server.config import TlsConfig
+from ldp_server.diagnosis import of_certificates
 from ldp_server.service.logs import event
 
-__all__ = ["TlsFiles"]
+__all__ = ["TlsFiles", "end_of"]
 
 Stamp = tuple[tuple[int, int], ...]
 
@@ -34,6 +39,7 @@ class TlsFiles:
 
     def credentials(self) -> grpc.ServerCredentials:
         """Credentials that follow the files."""
+        self._warn()
         return grpc.dynamic_ssl_server_credentials(
             self._current,
             self._changed,  # type: ignore[arg-type]  # None is "no change", in grpc's own documentation
@@ -65,7 +71,14 @@ class TlsFiles:
             return None
         self._stamp, self._current = stamp, fresh
         event(logging.INFO, "TLS files reloaded")
+        self._warn()
         return fresh
+
+    def _warn(self) -> None:
+        """Say so in the log if the certificate is not valid now, or ends soon."""
+        for found in of_certificates("certificate", self._certificate, time.time()):
+            if found.verdict != "ok":
+                event(logging.WARNING, "TLS certificate", reason=found.detail)
 
     def _read(self) -> grpc.ServerCertificateConfiguration:
         texts = []
@@ -76,9 +89,17 @@ class TlsFiles:
                 raise InvalidSpec(f"cannot read {path}: {error.strerror}") from None
         chain, key, *authority = texts
         self._fit(chain, key)
+        if authority:
+            self._check_authority(authority[0])
         return grpc.ssl_server_certificate_configuration(
             [(key, chain)], root_certificates=authority[0] if authority else None
         )
+
+    def _check_authority(self, certificates: bytes) -> None:
+        try:
+            x509.load_pem_x509_certificates(certificates)
+        except ValueError:
+            raise InvalidSpec(f"{self._client_ca} holds no certificates in PEM form") from None
 
     def _fit(self, chain: bytes, key: bytes) -> None:
         try:
@@ -89,3 +110,20 @@ class TlsFiles:
         form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         if public.public_bytes(*form) != private.public_bytes(*form):
             raise InvalidSpec(f"{self._key} is not the key of {self._certificate}")
+
+
+def end_of(certificate: Path | None) -> Callable[[], float]:
+    """Return a function that says when a certificate ends, in seconds since 1970; 0 if there is none.
+
+    It reads the file again each time. While the file cannot be read, the end that was found last stands.
+    """
+    found = 0.0
+
+    def ends() -> float:
+        nonlocal found
+        if certificate is not None:
+            with suppress(OSError, ValueError):
+                found = x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
+        return found
+
+    return ends

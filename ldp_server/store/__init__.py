@@ -11,7 +11,7 @@ sqlite         writing the log on SQLite; reader: reading and copying it. Both a
   insert         inserting a group of submissions, and the sealed units that are counted
   blocks         where the order of arrival is forgotten
   retention      folding reports into counts, dropping what is not needed
-  wal            moving the write-ahead log
+  wal            moving the write-ahead log; looking at one that a killed process left
 damage         finding damage in what was read
 commit         the writer thread: one transaction for everything that waits
 checkpoints    files with the counts up to a position of the log

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from ldp_server.store.interface.tokens import (
 )
 from ldp_server.store.schema import connect, transaction
 
-__all__ = ["LIFETIME", "LONGEST_LIFETIME", "ROLES", "AccessFile", "AnalystToken", "SteadyClock"]
+__all__ = ["LIFETIME", "LONGEST_LIFETIME", "ROLES", "AccessFile", "AnalystToken", "SteadyClock", "count_tokens"]
 
 _APPLICATION_ID = 0x48534143  # "HSAC"
 _VERSION = 2
@@ -51,16 +51,17 @@ class AccessFile(AccessTokens):
         self._path = path
         self.clock = clock
         self._lock = threading.Lock()
-        self._db: sqlite3.Connection = connect(path)
-        try:
-            self._prepare()
-        except BaseException:
-            self._db.close()
-            raise
-        with translated(path):
-            path.chmod(0o600)
-            self._salt: bytes = self._db.execute("SELECT salt FROM salt").fetchone()[0]
-            self._header = path.open("rb", buffering=0)
+        with _replaceable(path):
+            self._db: sqlite3.Connection = connect(path)
+            try:
+                self._prepare()
+                with translated(path):
+                    path.chmod(0o600)
+                    self._salt: bytes = self._db.execute("SELECT salt FROM salt").fetchone()[0]
+                    self._header = path.open("rb", buffering=0)
+            except BaseException:
+                self._db.close()
+                raise
 
     def _prepare(self) -> None:
         with self._changing() as db:
@@ -141,6 +142,27 @@ class AccessFile(AccessTokens):
         except (sqlite3.Error, UnicodeDecodeError):
             return None
         return None if row is None else TokenRow(_token(row[:-1]), row[-1])
+
+
+def count_tokens(path: Path) -> int:
+    """Look for damage in a file of tokens that may be in use; return how many it has."""
+    with _replaceable(path), closing(connect(path, read_only=True)) as db, translated(path):
+        found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Corrupt(str(found))
+        return int(db.execute("SELECT count(*) FROM tokens WHERE NOT local").fetchone()[0])
+
+
+@contextmanager
+def _replaceable(path: Path) -> Iterator[None]:
+    """Say of a damaged file what to do: unlike the log, it can be made again."""
+    try:
+        yield
+    except Corrupt as error:
+        raise Corrupt(
+            f"{path} is damaged or not a file of analyst tokens: move it away, start again, and make new tokens "
+            "(ldp-server token create)"
+        ) from error
 
 
 def _token(row: tuple[Any, ...]) -> AnalystToken:

@@ -22,7 +22,7 @@ from typing import Protocol, Self
 
 from ldp_server.store.errors import InUse, StorageError, translated
 
-__all__ = ["DataDirectory", "DirectoryLock", "Lockable"]
+__all__ = ["DataDirectory", "DirectoryLock", "Lockable", "is_held"]
 
 
 class DataDirectory:
@@ -40,6 +40,11 @@ class DataDirectory:
         self.moved = root / "moved"
         self.moving = root / "log.db.moving"
 
+    def _holds_log(self) -> bool:
+        """Whether there is a log. SQLite would take a file without bytes for a new database."""
+        with translated(self.log):
+            return self.log.exists() and (not self.log.is_file() or self.log.stat().st_size > 0)
+
     def moved_to(self) -> str | None:
         """The name of the store to which everything was moved, if it was."""
         with translated(self.moved):
@@ -56,12 +61,15 @@ class DataDirectory:
 
     def create(self) -> Self:
         """Make what is missing, readable by its owner alone. No log is made beside the files of one that is gone."""
-        if self.access.exists() and not self.log.exists():
+        with translated(self.root):
+            unlogged, moving = self.access.exists() and not self._holds_log(), self.moving.exists()
+        if unlogged:
+            gone = "has no bytes" if self.log.exists() else "is missing"
             raise StorageError(
-                f"{self.log} is missing, though {self.access.name} is there: restore a backup (docs/operating.md), "
+                f"{self.log} {gone}, though {self.access.name} is there: restore a backup (docs/operating.md), "
                 f"or remove {self.access.name} to begin with an empty log"
             )
-        if self.moving.exists() and not self.log.exists():
+        if moving and not self.log.exists():
             raise StorageError(
                 f"{self.root} is being filled by `ldp-server migrate`: run it again to the end, "
                 f"or remove {self.moving.name} to begin with an empty log"
@@ -71,11 +79,33 @@ class DataDirectory:
             self.states.mkdir(exist_ok=True, mode=0o700)
         return self
 
+    def served(self) -> bool:
+        """Whether a server runs on this directory."""
+        return is_held(self.lock)
+
     def require(self) -> Self:
         """Raise `StorageError` if the directory holds no log."""
-        if not self.log.is_file():
+        if not self.log.is_file() or not self._holds_log():
             raise StorageError(f"{self.root} holds no Hearsay log: start it with `ldp-server serve` first")
         return self
+
+
+def is_held(lock: Path) -> bool:
+    """Whether a running server holds this lock, or its directory."""
+    for path in (lock, lock.parent):
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            continue
+        finally:
+            os.close(handle)
+    return False
 
 
 class Lockable(Protocol):
@@ -86,33 +116,39 @@ class Lockable(Protocol):
 
 
 class DirectoryLock:
-    """The exclusive right to serve a data directory. The kernel takes it back when the process ends, in any way."""
+    """The exclusive right to serve a data directory. The kernel takes it back when the process ends, in any way.
+
+    The directory itself is locked, too: somebody may remove the file, and a second server would make a new one.
+    """
 
     def __init__(self, directory: Lockable) -> None:
         self._path = directory.lock
-        self._handle: int | None = None
+        self._handles: tuple[int, ...] = ()
 
     def acquire(self) -> Self:
         """Take the lock, or raise `InUse`."""
         with translated(self._path):
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        handles = (handle, os.open(self._path.parent, os.O_RDONLY))
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for one in handles:
+                fcntl.flock(one, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.read(handle, 32).strip()
-            os.close(handle)
+            for one in handles:
+                os.close(one)
             who = f"process {holder.decode()}" if holder.isdigit() else "another process"
             raise InUse(f"{self._path.parent} is being served by {who}") from error
         with contextlib.suppress(OSError):  # the number is for people; the lock holds without it, on a full disk too
             os.ftruncate(handle, 0)
             os.write(handle, b"%d\n" % os.getpid())
-        self._handle = handle
+        self._handles = handles
         return self
 
     def release(self) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        for handle in self._handles:
+            os.close(handle)
+        self._handles = ()
 
     def __enter__(self) -> Self:
         return self.acquire()

@@ -23,7 +23,19 @@ from pathlib import Path
 
 from ldp_client.errors import StorageError
 
-__all__ = ["FINAL", "Corrupt", "DiskFull", "InUse", "ReadOnly", "Removed", "StorageError", "WrongVersion", "translated"]
+__all__ = [
+    "FINAL",
+    "Corrupt",
+    "DiskFull",
+    "InUse",
+    "ReadOnly",
+    "Removed",
+    "StorageError",
+    "WrongVersion",
+    "refuse_empty",
+    "replaced",
+    "translated",
+]
 
 
 class DiskFull(StorageError):
@@ -69,6 +81,24 @@ def _translate(error: sqlite3.Error, path: Path) -> StorageError:
         return InUse(f"{path} is being written by another process")
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     return StorageError(f"{path}: the database reported {name}")
+
+
+def refuse_empty(path: Path, loss: str) -> None:
+    """Raise `Corrupt` if a database has no bytes. SQLite would take it for a new one. `loss` says what is lost."""
+    with translated(path):
+        if path.is_file() and not path.stat().st_size:
+            raise Corrupt(f"{path} has no bytes: it was cut off. Put the file back, or remove it to go on: {loss}")
+
+
+@contextmanager
+def replaced(path: Path, loss: str) -> Iterator[None]:
+    """Of a file that has no backup, say that it is damaged and what is lost with it."""
+    try:
+        yield
+    except Corrupt as error:
+        if not isinstance(error.__cause__, sqlite3.Error):
+            raise
+        raise Corrupt(f"{path} is damaged: keep it, move it away, and start again: {loss}") from error
 
 
 @contextmanager

@@ -9,12 +9,13 @@ scan that needs no second index. Inside a block nothing follows the order of arr
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ldp_server.store.errors import Corrupt, WrongVersion, translated
+from ldp_server.store.errors import Corrupt, ReadOnly, WrongVersion, translated
 
 __all__ = [
     "APPLICATION_ID", "PAGE", "SEQUENCE_BITS", "VERSION", "connect", "migrate", "open_log", "transaction", "version_of",
@@ -195,6 +196,8 @@ VERSION = max(MIGRATIONS) + 1
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection with explicit transactions, usable from whichever one thread owns it."""
     with translated(path):
+        if not read_only and path.exists() and not os.access(path, os.W_OK):  # SQLite would open it to read
+            raise ReadOnly(f"{path} cannot be written: check the disk, the owner and the mode")
         mode = "ro" if read_only else "rwc"
         db = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",

@@ -29,7 +29,7 @@ from ldp_server.store.log import (
 )
 from ldp_server.store.reader import SqliteReader
 from ldp_server.store.schema import PAGE, transaction
-from ldp_server.store.wal import LogFiles, WalMover
+from ldp_server.store.wal import LogFiles, WalMover, refuse_damaged
 
 __all__ = ["SqliteLog"]
 
@@ -41,6 +41,7 @@ class SqliteLog(SqliteReader, ReportLog):
 
     def __init__(self, path: Path) -> None:
         self._sealed: set[int] = set()
+        refuse_damaged(path)
         super().__init__(path, writable=True)
 
     def _open(self) -> None:

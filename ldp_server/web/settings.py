@@ -63,7 +63,7 @@ class WebSettings:
     @property
     def address(self) -> tuple[str, int]:
         host, colon, port = self.listen.rpartition(":")
-        if not colon or not host or not port.isdigit() or int(port) > 65535:
+        if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
             raise InvalidSpec(f"the pages listen on HOST:PORT, such as 127.0.0.1:7980, not {self.listen!r}")
         return host.strip("[]"), int(port)
 

@@ -15,7 +15,7 @@ released    a round is over: which groups go, which are merged into the next rou
 relay_log   all of it behind the writer thread
 """
 
-from ldp_server.relay.store.relay_log import KnownCollection, RelayLog, Standing, standings
+from ldp_server.relay.store.relay_log import LOSS, KnownCollection, RelayLog, Standing, standings
 from ldp_server.relay.store.released import Ended, Outgoing
 
-__all__ = ["Ended", "KnownCollection", "Outgoing", "RelayLog", "Standing", "standings"]
+__all__ = ["LOSS", "Ended", "KnownCollection", "Outgoing", "RelayLog", "Standing", "standings"]

@@ -15,14 +15,16 @@ from ldp_client.trust.signed_list import SignedHead, SignedList
 from ldp_server.relay.store import held, released
 from ldp_server.relay.store.released import Ended, Outgoing, Shuffle, system_shuffle
 from ldp_server.relay.store.schema import open_relay_log
-from ldp_server.store.errors import InUse, Removed, translated
+from ldp_server.store.errors import InUse, Removed, refuse_empty, replaced, translated
 from ldp_server.store.log import AppendOutcome, Submission
 from ldp_server.store.schema import PAGE, transaction
-from ldp_server.store.wal import LogFiles, WalMover
+from ldp_server.store.wal import LogFiles, WalMover, refuse_damaged
 
-__all__ = ["KnownCollection", "RelayLog", "Standing", "standings"]
+__all__ = ["LOSS", "KnownCollection", "RelayLog", "Standing", "standings"]
 
 T = TypeVar("T")
+
+LOSS = "the reports that were held are lost"
 
 PlaceOf = Callable[[int, int], int]
 """The round of a unit that comes now, from its collection's number and the period that its sender names."""
@@ -73,7 +75,10 @@ class RelayLog:
         self.path = path
         self._place = place
         self._shuffle = shuffle
-        self._open()
+        refuse_empty(path, LOSS)
+        refuse_damaged(path)
+        with replaced(path, LOSS):
+            self._open()
 
     def _open(self) -> None:
         self.db = open_relay_log(self.path)

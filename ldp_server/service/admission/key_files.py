@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -29,9 +30,10 @@ def _read(path: Path) -> bytes:
 
 def load_private_key(path: Path) -> Ed25519PrivateKey:
     """An Ed25519 private key from a PEM file."""
+    data = _read(path)
     try:
-        key = load_pem_private_key(_read(path), password=None)
-    except (ValueError, TypeError):
+        key = load_pem_private_key(data, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         raise InvalidSpec(f"{path} is not an Ed25519 private key in PEM form") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidSpec(f"{path} is not an Ed25519 key")
@@ -40,9 +42,10 @@ def load_private_key(path: Path) -> Ed25519PrivateKey:
 
 def load_public_key(path: Path) -> Ed25519PublicKey:
     """An Ed25519 public key from a PEM file."""
+    data = _read(path)
     try:
-        key = load_pem_public_key(_read(path))
-    except ValueError:
+        key = load_pem_public_key(data)
+    except (ValueError, UnsupportedAlgorithm):
         raise InvalidSpec(f"{path} is not an Ed25519 public key in PEM form") from None
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidSpec(f"{path} is not an Ed25519 key")

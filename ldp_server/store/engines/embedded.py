@@ -14,6 +14,7 @@ from ldp_server.store.directory import DataDirectory, DirectoryLock
 from ldp_server.store.interface.store import Changed, Store, StoreUsage
 from ldp_server.store.reader import SqliteReader, backup
 from ldp_server.store.sqlite import SqliteLog
+from ldp_server.store.wal import refuse_damaged
 
 __all__ = ["EmbeddedStore"]
 
@@ -58,7 +59,9 @@ class EmbeddedStore(Store):
         return StoreUsage(used, shutil.disk_usage(self._directory.root).free)
 
     def backup(self, target: Path) -> None:
-        backup(self._directory.require().log, target)
+        if not self._directory.require().served():
+            refuse_damaged(self._directory.log)
+        backup(self._directory.log, target)
 
     def environment(self) -> Mapping[str, str]:
         return {"LDP_SERVER_STORE": ""}

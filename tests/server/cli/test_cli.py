@@ -4,6 +4,8 @@ import contextlib
 import json
 import sqlite3
 import stat
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.v1 import collector_pb2_grpc
+from ldp_server.cli import local
 from ldp_server.cli.main import EXIT_CODES, MODULES, SECTIONS, load
 from ldp_server.cli.main import cli as group
 from ldp_server.cli.queries import read_items
@@ -352,3 +355,38 @@ def test_every_command_is_in_one_section_of_the_help():
     assert (
         said.index("\n  demo ") < said.index("\n  estimate ") < said.index("\n  backup ") < said.index("\n  curator ")
     )
+
+
+def test_files_that_cannot_be_used_are_one_line(tmp_path):
+    (tmp_path / "log.db").write_bytes(b"anything")
+    name = 300 * "x"  # longer than a file system allows
+    found = cli("backup", name, data=tmp_path)
+    assert found.returncode == 2
+    assert found.stderr == f"ldp-server: {name}: File name too long\n"
+
+
+def test_output_that_cannot_be_written_is_one_line():
+    command = [sys.executable, "-m", "ldp_server", "config"]
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    assert found.returncode == 2
+    assert found.stderr == "ldp-server: the output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ('listen = "127.0.0.1:7980"', None),
+        ('listen = "0.0.0.0:7980"\nplaintext = true', "by which name browsers reach the pages"),
+        ('listen = "0.0.0.0:7980"', "give a certificate and its key"),
+        ('listen = "127.0.0.1:7980"\ncertificate = "nowhere"\nkey = "nowhere"', "nowhere: No such file"),
+    ],
+)
+def test_the_doctor_finds_what_would_keep_the_pages_from_starting(tmp_path, settings, says):
+    (tmp_path / "server.toml").write_text(f"[web]\n{settings}\n")
+    (pages,) = list(local._pages(tmp_path / "server.toml"))
+    assert pages.verdict == ("wrong" if says else "ok")
+    assert says is None or says in pages.detail
+    assert not list(local._pages(None))
+    (tmp_path / "server.toml").write_text("[web\n")
+    assert not list(local._pages(tmp_path / "server.toml"))

@@ -1,7 +1,9 @@
 """The counts of accounts: limits, retries, periods, and what is on the disk."""
 
 import os
+import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -88,3 +90,28 @@ def test_a_file_of_something_else_is_refused(open_accounts, tmp_path):
     db.close()
     with pytest.raises(Corrupt, match="not a file of an issuer"):
         open_accounts()
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 9000])
+def test_a_file_that_is_damaged_or_empty_is_not_a_new_one(open_accounts, tmp_path, content):
+    """Every account would get its tokens once more, and nobody would be told."""
+    (tmp_path / "issued.db").write_bytes(content)
+    with pytest.raises(Corrupt, match="all accounts begin anew"):
+        open_accounts()
+    assert (tmp_path / "issued.db").read_bytes() == content
+
+
+def test_what_a_killed_issuer_left_is_looked_at_before_it_is_used(open_accounts, tmp_path, clock):
+    """A count that is forgotten is a token more."""
+    accounts = open_accounts()
+    accounts.grant("ann", requests(3))
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for left in (whole, cut):
+        left.mkdir()
+        for name in ("issued.db", "issued.db-wal", "issued.db-shm"):
+            shutil.copy2(tmp_path / name, left / name)
+    with closing(Accounts(whole / "issued.db", 3, 10 * DAY, clock)) as again, pytest.raises(OverLimit):
+        again.grant("ann", requests(1))
+    os.truncate(cut / "issued.db-wal", (cut / "issued.db-wal").stat().st_size // 2)
+    with pytest.raises(Corrupt, match=r"issued\.db-wal is damaged or cut off"):
+        Accounts(cut / "issued.db", 3, 10 * DAY, clock)

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import sqlite3
 from hashlib import sha256
 
@@ -9,6 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from ldp_client.errors import StorageError
+from ldp_server.relay.checks import look
 from ldp_server.relay.store import RelayLog, released
 from ldp_server.relay.store.held import BLOCK, DIGEST
 from ldp_server.relay.store.schema import _TABLES
@@ -207,3 +209,31 @@ def test_one_relay_for_one_directory(tmp_path):
     directory = RelayDirectory(RelayConfig(data=tmp_path / "d")).create()
     with DirectoryLock(directory), pytest.raises(InUse):
         DirectoryLock(directory).acquire()
+
+
+@pytest.mark.parametrize("content", [b"", os.urandom(9000)])
+def test_a_file_that_is_damaged_or_empty_is_not_a_new_one(tmp_path, content):
+    """A relay has no backup: what is said must not send anybody to look for one."""
+    path = tmp_path / "relay.db"
+    path.write_bytes(content)
+    for use in (lambda: RelayLog(path, lambda number, period: 0), lambda: look(path)):
+        with pytest.raises(Corrupt, match="the reports that were held are lost") as found:
+            use()
+        assert "backup" not in str(found.value)
+    assert path.read_bytes() == content
+
+
+def test_what_a_killed_relay_left_is_looked_at_before_it_is_used(tmp_path):
+    path, left = tmp_path / "relay.db", tmp_path / "left"
+    left.mkdir()
+    store = RelayLog(path, lambda number, period: period)
+    collection = relayed()
+    store.enter(collection.id, collection.spec_bytes)
+    store.append([submission(1, unit(1)), submission(1, unit(2))])
+    for name in ("relay.db", "relay.db-wal", "relay.db-shm"):
+        shutil.copy2(tmp_path / name, left / name)
+    store.close()
+    os.truncate(left / "relay.db-wal", (left / "relay.db-wal").stat().st_size - 1)
+    for use in (lambda: look(left / "relay.db"), lambda: RelayLog(left / "relay.db", lambda number, period: 0)):
+        with pytest.raises(Corrupt, match=r"relay\.db-wal is damaged or cut off"):
+            use()

@@ -4,24 +4,35 @@ import asyncio
 import hashlib
 import json
 import logging
+import os
 import re
 import shutil
 import sqlite3
 import sys
+import time
 import urllib.request
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import trustme
 
-from ldp_client.errors import InvalidSpec, StorageError
+from ldp_client.errors import InvalidSpec, LdpError, StorageError
 from ldp_client.protocol import tags
+from ldp_client.sending.target import is_loopback_host
 from ldp_server import testing
-from ldp_server.config import SAMPLE, Config, load_config, parse_config
+from ldp_server.config import SAMPLE, Config, TlsConfig, load_config, parse_config
 from ldp_server.doctor import examine
+from ldp_server.service import background
+from ldp_server.service.admission.key_files import make_key
+from ldp_server.service.assemble import CollectionServer
+from ldp_server.service.background import BackgroundSchedule, BackgroundWork
 from ldp_server.service.logs import _Lines, event
 from ldp_server.service.metrics import Metrics
+from ldp_server.service.tls import TlsFiles, end_of
 from ldp_server.store import AccessFile, DataDirectory, SqliteLog
-from ldp_server.store.errors import Corrupt, WrongVersion
+from ldp_server.store.errors import Corrupt, ReadOnly, WrongVersion
 from tests.server.helpers import PATIENCE, Clock, ServerProcess, batch, cli, live, make_collection, taken
 
 
@@ -51,19 +62,28 @@ def test_the_sample_has_every_setting_at_its_default():
         ("[limits]\nwaiting_bytes = true", "limits.waiting_bytes"),
         ("[limits]\nwaiting_bytes = 0", "above 0"),
         ("[limits]\ncalls = -1", "negative"),
+        ("[limits]\ndrain_seconds = inf", "limits.drain_seconds is a number"),
+        ("[limits]\nconnections = 99999999999999999999", "limits.connections is a number"),
+        (f"[limits]\nidle_seconds = 1{400 * '0'}", "limits.idle_seconds is a number"),
+        ("[admission]\nreports_per_second = nan", "admission.reports_per_second is a number"),
         ("limits = 3", "table"),
         ("[collector]\nlisten = 'here'", "host:port"),
         ("[collector]\nlisten = '127.0.0.1:99999'", "host:port"),
         ("[collector]\nclient_ca = 'ca.pem'", "need TLS"),
+        ("[collector]\nlisten = '127.0.0.1:\u00b2'", "host:port"),
         ("[tls]\nkey = 'k'", "set both tls.certificate and tls.key"),
         ("[tls]\nkey='k'\ncertificate='c'\n[analyst]\nclient_ca = 'ca.pem'", "port of its own"),
         ("[analyst]\ncertificate_names = ['x']", "client_ca"),
         ("[analyst]\ncertificate_names = 'x'", "list"),
-        ("[retention]\ncompact_after = 'soon'", "duration"),
+        ("[retention]\ncompact_after = 'soon'", "retention.compact_after: write a whole number"),
+        ("[retention]\ncheckpoint_every = 'often'", "retention.checkpoint_every: write a whole number"),
+        ('[sealing]\nkeys = "a\\u0000b"', "sealing.keys is not the name of a file"),
         ("[watch]\nlog_format = 'xml'", "log_format"),
         ("[watch]\nlog_level = 'loud'", "log_level"),
         ("[watch]\nmetrics = '9100'", "host:port"),
         ("= nonsense", "not TOML"),
+        ("x = " + 3000 * "[", "not TOML"),
+        ("x = " + 5000 * "9", "not TOML"),
     ],
 )
 def test_a_wrong_setting_is_named(text, word, tmp_path):
@@ -280,6 +300,120 @@ def test_the_doctor_says_when_a_proxy_seems_to_be_missing(tmp_path, settings, ve
     assert says in found.detail
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "::1"])
+def test_an_address_that_only_this_machine_reaches(host):
+    assert is_loopback_host(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.example.org", "127.0.0.1.example.org", "::", "10.0.0.1", ""])
+def test_a_name_is_no_address_of_this_machine(host):
+    assert not is_loopback_host(host)
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory):
+    """Files of keys and certificates, good and bad, and what is beside them."""
+    folder = tmp_path_factory.mktemp("pki")
+    ca = trustme.CA()
+    for name, days in (("good", 90), ("soon", 2), ("old", -1)):
+        issued = ca.issue_cert("localhost", not_after=datetime.now(UTC) + timedelta(days=days))
+        issued.cert_chain_pems[0].write_to_path(str(folder / f"{name}.pem"))
+        issued.private_key_pem.write_to_path(str(folder / f"{name}.key"))
+    ca.cert_pem.write_to_path(str(folder / "ca.pem"))
+    make_key(folder / "ours")
+    (folder / "text").write_text("no key")
+    return folder
+
+
+TLS = '[tls]\ncertificate = "good.pem"\nkey = "good.key"\n'
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ('[collector]\nlisten = "0.0.0.0:7900"\n', "without TLS"),
+        ('[collector]\nlisten = "0.0.0.0:7900"\nplaintext = true\n', "operators' tokens would travel unencrypted"),
+        ('[collector]\nclient_ca = "text"\n' + TLS, "text holds no certificates in PEM form"),
+        ('[publish]\nsigning_key = "text"\n', "text is not an Ed25519 private key"),
+        ('[publish]\nsigning_key = "nowhere"\n', "No such file"),
+        ('[publish]\nnext_key = "ours"\n', "ours is not an Ed25519 public key"),
+        ('[publish]\nwitnesses = ["ours.pub", "text"]\n', "text is not an Ed25519 public key"),
+    ],
+)
+async def test_the_doctor_finds_what_would_keep_a_server_from_starting(pki, settings, says):
+    file = pki / "server.toml"
+    file.write_text(settings)
+    wrong = [one for one in examine(pki, file) if one.verdict == "wrong" and one.what != "data directory"]
+    assert len(wrong) == 1
+    assert says in wrong[0].detail
+    with pytest.raises(LdpError, match=re.escape(says)):
+        await CollectionServer(replace(load_config(file), data=pki / "data")).start()
+
+
+def test_the_doctor_says_who_can_read_the_signing_key(pki):
+    file = pki / "server.toml"
+    file.write_text('[publish]\nsigning_key = "ours"\n')
+    assert verdicts(examine(pki, file))["list's signing key"] == "ok"
+    (pki / "ours").chmod(0o644)
+    assert verdicts(examine(pki, file))["list's signing key"] == "warning"
+    (pki / "ours").chmod(0o600)
+
+
+@pytest.mark.parametrize(("name", "says"), [("old", "renew it"), ("soon", "in 1 days"), ("good", None)])
+def test_a_certificate_that_ends_is_in_the_log(pki, caplog, name, says):
+    with caplog.at_level("WARNING", "hearsay.server"):
+        TlsFiles(TlsConfig(pki / f"{name}.pem", pki / f"{name}.key"), None).credentials()
+    assert [record.getMessage() for record in caplog.records] == (["TLS certificate"] if says else [])
+    assert says is None or says in str(vars(caplog.records[0]))
+
+
+def test_when_the_certificate_ends_follows_the_file(pki, tmp_path):
+    file = tmp_path / "server.pem"
+    ends = end_of(file)
+    assert ends() == end_of(None)() == 0
+    shutil.copy(pki / "soon.pem", file)
+    soon = ends()
+    assert 0 < soon - time.time() < 3 * 86_400
+    file.write_text("half of a renewal")
+    assert ends() == soon
+    shutil.copy(pki / "good.pem", file)
+    assert ends() > soon + 80 * 86_400
+
+
+def test_damaged_tokens_are_found_and_the_log_is_kept(tmp_path):
+    """A file of tokens can be made again, unlike the log: nobody should restore an old log for it."""
+    DataDirectory(tmp_path).create()
+    SqliteLog(tmp_path / "log.db").close()
+    access = AccessFile(tmp_path / "access.db", lambda: 0.0)
+    access.create("alice")
+    access.close()
+    assert verdicts(examine(tmp_path, None))["analysts' tokens"] == "ok"
+    whole = (tmp_path / "access.db").read_bytes()
+    for damaged in (os.urandom(5000), whole[: len(whole) // 2], whole[:4096] + os.urandom(len(whole) - 4096)):
+        (tmp_path / "access.db").write_bytes(damaged)
+        found = {one.what: one for one in examine(tmp_path, None)}
+        assert found["analysts' tokens"].verdict == "wrong"
+        assert "make new tokens" in found["analysts' tokens"].detail
+        assert found["log"].verdict == "ok"
+    (tmp_path / "access.db").write_bytes(os.urandom(5000))
+    with pytest.raises(Corrupt, match="move it away, start again, and make new tokens"):
+        AccessFile(tmp_path / "access.db", lambda: 0.0)
+
+
+def test_files_that_this_user_may_not_write_are_named(tmp_path, monkeypatch):
+    """SQLite would open such a log to read, and every batch would be told to come back later."""
+    tmp_path.chmod(0o700)
+    DataDirectory(tmp_path).create()
+    SqliteLog(tmp_path / "log.db").close()
+    assert verdicts(examine(tmp_path, None))["files"] == "ok"
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, how: Path(path).name != "log.db" and may(path, how))  # root may all
+    found = next(one for one in examine(tmp_path, None) if one.what == "files")
+    assert (found.verdict, "log.db" in found.detail) == ("wrong", True)
+    with pytest.raises(ReadOnly, match=r"log\.db cannot be written: check the disk, the owner and the mode"):
+        SqliteLog(tmp_path / "log.db")
+
+
 @pytest.mark.long
 def test_a_server_raises_its_limit_of_open_files(tmp_path):
     """The usual limit of 1,024 is less than the connections that it allows."""
@@ -294,3 +428,28 @@ def test_a_server_raises_its_limit_of_open_files(tmp_path):
             limits = Path(f"/proc/{server.pid}/limits").read_text()
             assert re.search(r"^Max open files +(\d+)", limits, re.MULTILINE)[1] == str(allowed)
         assert ("fewer open files" in server.log.read_text()) == (allowed == hard)
+
+
+class _Away:
+    """Of `Compaction`, what makes blocks: a database that is away for so many attempts, for one reason or another."""
+
+    def __init__(self, *reasons):
+        self.reasons = list(reasons)
+        self.done = asyncio.Event()
+
+    async def gather(self):
+        if not self.reasons:
+            self.done.set()
+        elif reason := self.reasons.pop(0):
+            raise StorageError(reason)
+
+
+async def test_a_database_that_is_away_is_logged_once_and_not_every_second(monkeypatch, caplog):
+    monkeypatch.setattr(background, "GATHER_SECONDS", 0.0)
+    away = _Away("refused", "refused", "refused", "full", "full", "", "full", "full")
+    work = BackgroundWork(None, away, None, None, Metrics(), BackgroundSchedule(time.time, 30.0, None))
+    with caplog.at_level("WARNING", "hearsay.server"):
+        task = asyncio.create_task(work.gather())
+        await away.done.wait()
+        task.cancel()
+    assert [record.fields["reason"] for record in caplog.records] == ["refused", "full", "full"]

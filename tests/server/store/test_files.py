@@ -167,9 +167,11 @@ def test_a_data_directory_is_for_its_owner(tmp_path):
         "lock": "lock", "log": "log.db", "access": "access.db", "states": "states", "address": "address",
         "local_token": "local.token",
     }  # fmt: skip
-    with pytest.raises(StorageError, match="holds no Hearsay log"):
-        directory.require()
-    directory.log.touch()
+    for _ in range(2):
+        with pytest.raises(StorageError, match="holds no Hearsay log"):
+            directory.require()
+        directory.log.touch()  # nothing is in it
+    directory.log.write_bytes(b"SQLite")
     assert directory.require() is directory
 
 
@@ -190,6 +192,18 @@ def test_a_lock_with_an_old_number_is_written_anew(tmp_path):
     directory.lock.write_text("123456789012345\n")
     with DirectoryLock(directory):
         assert directory.lock.read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_whose_file_was_removed_still_holds(tmp_path):
+    """Somebody tidies up: a second server would make the file anew, and both would write the log."""
+    directory = DataDirectory(tmp_path).create()
+    with DirectoryLock(directory):
+        directory.lock.unlink()
+        assert directory.served()
+        with pytest.raises(InUse, match="by another process"):
+            DirectoryLock(directory).acquire()
+    assert not directory.served()
+    DirectoryLock(directory).acquire().release()
 
 
 def test_a_lock_whose_text_is_no_number_says_so(tmp_path):
