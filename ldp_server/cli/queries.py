@@ -43,6 +43,7 @@ __all__ = [
     "read_where",
     "show_estimates",
     "show_independence",
+    "show_outside",
 ]
 
 _SHOWN = 1000
