@@ -39,7 +39,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class FieldAnswer(Answer):
+class _FieldAnswer(Answer):
     """An answer that is one field of the server's response."""
 
     FIELD: ClassVar[str]
@@ -98,7 +98,7 @@ class CollectionHeavyHitters(Answer, HeavyHitters):
 
 
 @dataclass(frozen=True)
-class CollectionAverage(FieldAnswer, AverageAnswer):
+class CollectionAverage(_FieldAnswer, AverageAnswer):
     """An average, and the collection that it is about."""
 
     ROWS: ClassVar[str] = "average"
@@ -111,7 +111,7 @@ class CollectionAverage(FieldAnswer, AverageAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionAverages(FieldAnswer, AveragesAnswer):
+class CollectionAverages(_FieldAnswer, AveragesAnswer):
     """The average in each cell of a table, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "averages"
@@ -119,7 +119,7 @@ class CollectionAverages(FieldAnswer, AveragesAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionAreas(FieldAnswer, AreasAnswer):
+class CollectionAreas(_FieldAnswer, AreasAnswer):
     """The users in areas of a map, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "areas"
@@ -127,7 +127,7 @@ class CollectionAreas(FieldAnswer, AreasAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionQuantiles(FieldAnswer, QuantilesAnswer):
+class CollectionQuantiles(_FieldAnswer, QuantilesAnswer):
     """Quantiles, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "quantiles"
@@ -135,7 +135,7 @@ class CollectionQuantiles(FieldAnswer, QuantilesAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionRanges(FieldAnswer, RangesAnswer):
+class CollectionRanges(_FieldAnswer, RangesAnswer):
     """Ranges, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "ranges"
@@ -154,7 +154,7 @@ class CollectionAttributes(Answer, AttributesAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionGaps(FieldAnswer, GapsAnswer):
+class CollectionGaps(_FieldAnswer, GapsAnswer):
     """Shares of an outcome in groups with their gaps, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "rows"
@@ -162,7 +162,7 @@ class CollectionGaps(FieldAnswer, GapsAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionRules(FieldAnswer, RulesAnswer):
+class CollectionRules(_FieldAnswer, RulesAnswer):
     """Rules that tell a field from others, and the collection that they are about."""
 
     ROWS: ClassVar[str] = "rows"
@@ -170,7 +170,7 @@ class CollectionRules(FieldAnswer, RulesAnswer):
 
 
 @dataclass(frozen=True)
-class CollectionRegression(FieldAnswer, LineAnswer):
+class CollectionRegression(_FieldAnswer, LineAnswer):
     """How a field depends on others, and the collection that it is about."""
 
     ROWS: ClassVar[str] = "rows"

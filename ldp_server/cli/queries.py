@@ -43,7 +43,6 @@ __all__ = [
     "read_where",
     "show_estimates",
     "show_independence",
-    "show_outside",
 ]
 
 _SHOWN = 1000
@@ -251,7 +250,7 @@ def show_independence(found: Independence) -> None:
     show_warnings(found)
 
 
-def show_outside(rows: Iterable[Estimate | Rest]) -> None:
+def _show_outside(rows: Iterable[Estimate | Rest]) -> None:
     """Say what an estimate outside its interval means, if there is one: an interval has only what is possible."""
     if any(whole(row.estimate) != whole(min(max(row.estimate, row.low), row.high)) for row in rows):
         lines("an estimate outside its interval comes from noise; 0 to 0 does not prove that nobody holds the item")
@@ -272,7 +271,7 @@ def show_estimates(found: CollectionEstimates) -> None:
         columns.append(("frequent?", ""))
     caption = f"{number_of(found.reports, 'report')}; {COVERAGE[found.coverage]}"
     table(found.question, columns, [row[: len(columns)] for row in cells], caption)
-    show_outside([*shown, *([] if found.everything_else is None else [found.everything_else])])
+    _show_outside([*shown, *([] if found.everything_else is None else [found.everything_else])])
     if found.sets is not None:
         lines(*found.sets.in_words(found.reports))
     show_independence(found.independence)
