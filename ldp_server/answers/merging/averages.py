@@ -82,7 +82,7 @@ def merged_average(
     estimate, variance = weighed((one.average, variances[0], 0.0), (other.average, variances[1]))
     heavy = (variance / variances[0]) ** 2 * one.noise / variance
     error, width = math.sqrt(variance), reach(1 - confidence, heavy)
-    low, high = max(estimate - width * error, ends[0]), min(estimate + width * error, ends[1])
+    low, high = (min(max(estimate + sign * width * error, ends[0]), ends[1]) for sign in (-1, 1))
     z = (one.average - other.average) / math.sqrt(sum(variances))
     errors = [math.sqrt(variance) for variance in variances]
     return MergedAverage(estimate, low, high, error, one.average, errors[0], other.average, errors[1], z)

@@ -83,6 +83,54 @@ def test_an_average_has_these_tails_too():
     assert averages_answer(apart, 0.0, 9, 9, 0.95).chance == pytest.approx(0.0027, rel=1e-2)
 
 
+# -- few people, whose shares move in steps
+
+
+def chances(people, share):
+    """P(k of so many people), for each k."""
+    return np.array([math.comb(people, k) * share**k * (1 - share) ** (people - k) for k in range(people + 1)])
+
+
+@pytest.mark.parametrize(("people", "reports"), [(1, 5), (5, 5), (20, 20), (10, 100)])
+@pytest.mark.parametrize("confidence", [0.95, 0.99])
+def test_intervals_of_few_people_hold_for_every_share(people, reports, confidence):
+    """All outcomes of two crowds without noise. Without the person on each side, 95% of 5 and 5 held in 89%."""
+    rows = [
+        [merged({"a": CohortCount(k, 0.01)}, people, {"a": CohortCount(m, 0.01)}, reports, confidence).rows[0]
+         for m in range(reports + 1)]
+        for k in range(people + 1)
+    ]  # fmt: skip
+    low, high = (np.array([[getattr(row, end) for row in line] for line in rows]) for end in ("low", "high"))
+    held = []
+    for share in np.linspace(0.002, 0.5, 50):
+        inside = (low <= share) & (share <= high)
+        held.append(float(chances(people, share) @ inside @ chances(reports, share)))
+    assert min(held) >= confidence - 0.002
+
+
+@pytest.mark.parametrize(("people", "reports"), [(1, 100), (2, 300), (5, 200), (20, 100)])
+def test_few_volunteers_who_are_like_everybody_else_are_rarely_warned_about(people, reports):
+    """All outcomes: one of two volunteers with a rare item is no proof. A normal law warned in up to 9%."""
+    warned = [
+        [merged({"a": CohortCount(k, 0.01)}, people, {"a": CohortCount(m, 0.01)}, reports).disagree
+         for m in range(reports + 1)]
+        for k in range(people + 1)
+    ]  # fmt: skip
+    for share in np.linspace(0.002, 0.5, 50):
+        assert chances(people, share) @ np.array(warned, float) @ chances(reports, share) <= 0.01
+
+
+def test_both_ends_lie_within_the_possible_shares_and_in_their_order():
+    """Noise takes estimates below 0 and above all: the interval was "0% to -1%" then."""
+    for count in (-900.0, -300.0, 1300.0, 1900.0):
+        one, other = CohortCount(count / 10, 400.0), CohortCount(count, 10_000.0)
+        row = merged({"a": one}, 100, {"a": other}, 1000).rows[0]
+        assert 0 <= row.low <= row.high <= 1
+    for value in (-9.0, 19.0):
+        found = merged_average(CohortAverage(value, 0.01, 50), CohortAverage(value, 0.01, 50), 0.1, (0, 10))
+        assert 0 <= found.low <= found.high <= 10
+
+
 # -- bounds
 
 
