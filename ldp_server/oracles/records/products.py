@@ -268,8 +268,8 @@ class ProductRows:
             reduce(np.kron, [getattr(side.axis, name) for side in reversed(self.sides)])
             for name in ("table", "inverse")
         )
-        seen, came = (one.ravel(order="F") for one in (self._seen, self.counts))
-        return TableIntervals(table, inverse).intervals(sets, np.rint(came).astype(np.int64), seen, sums, tail)
+        came = np.rint(self.counts.ravel(order="F")).astype(np.int64)
+        return TableIntervals(table, inverse).intervals(sets, came, sums, tail)
 
     def _of_patterns(self, tail: float) -> tuple[Floats, Floats]:
         """From the law of which answers are among the row's values."""
@@ -283,9 +283,10 @@ class ProductRows:
         every = np.rint(self._patterns(through(self.counts, stacks))).astype(np.int64)
         came, line = np.unique(every, axis=0, return_inverse=True)
         inverse = np.asarray(np.linalg.inv(table).T, np.float64)
-        found, sets = came @ inverse.T, np.zeros(came.shape)
+        sets = np.zeros(came.shape)
         sets[:, -1] = 1.0
-        low, high = TableIntervals(table, inverse, coarse=True).intervals(sets, came, found, found[:, -1], tail)
+        found = came @ inverse[-1]
+        low, high = TableIntervals(table, inverse, coarse=True).intervals(sets, came, found, tail)
         return low[line.ravel()], high[line.ravel()]
 
     def _patterns(self, table: Floats) -> Floats:

@@ -183,7 +183,7 @@ class ProductOracle(FrequencyOracle):
         if self._small is not None:
             sets = np.zeros((len(indexes), self.randomizer.size))
             sets[np.arange(len(indexes)), indexes.astype(np.intp)] = 1
-            return self._small.intervals(sets, self.counts.values, self.estimate_all(), estimates, tail)
+            return self._small.intervals(sets, self.counts.values, estimates, tail)
         own_second, own_third, second, third = self._moments(indexes)
         law = self._law((own_second, own_third), (second, third), estimates, self._ends(indexes))
         return skewed_intervals(estimates, law, float(self.reports), tail)
@@ -216,7 +216,7 @@ class ProductOracle(FrequencyOracle):
         if self._small is not None:
             sets = np.zeros((1, self.randomizer.size))
             sets[0, indexes.astype(np.intp)] = 1
-            low, high = self._small.intervals(sets, self.counts.values, self.estimate_all(), sums, tail)
+            low, high = self._small.intervals(sets, self.counts.values, sums, tail)
         else:
             low, high = skewed_intervals(sums, self._set(indexes, sums.item()), float(self.reports), tail)
         return float(low[0]), float(high[0])
