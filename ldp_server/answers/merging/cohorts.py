@@ -178,6 +178,8 @@ def shares_of(counts: Mapping[Item, CohortCount], people: int) -> dict[Item, Coh
 
 
 def _share_of(one: CohortCount, people: int) -> CohortShare:
+    if not math.isfinite(one.count) or not 0 <= one.variance < math.inf:
+        raise InvalidSpec("a count of these sources is no number, or its variance is none: there is nothing to merge")
     noise = one.variance / people**2
     bounds = tuple(ErrorBound(bound.chance, bound.most / people) for bound in one.bounds)
     return CohortShare(one.count / people, noise, people, laplace=noise if one.laplace else 0.0, bounds=bounds)

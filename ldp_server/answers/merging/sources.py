@@ -34,7 +34,7 @@ T = TypeVar("T")
 CONDITIONS = (LINEAR, ANY_OF)
 """Kinds of release whose rows are conditions on fields, or sets of fields."""
 MERGEABLE = ("histogram", "top", *TABLES, *CONDITIONS)
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True)
