@@ -229,13 +229,13 @@ def _row(item: Item, one: CohortShare, other: CohortShare, confidence: float) ->
     error, off = math.sqrt(variance), weight * bound.most
     width = error * reach(1 - confidence - bound.chance, weight**2 * one.laplace / variance)
     most = off + width + 1 / _people(one, other)
-    ends = tuple(min(max(end, 0.0), 1.0) for end in (share - most, share + most))
+    low, high = (min(max(end, 0.0), 1.0) for end in (share - most, share + most))
     apart, apart_variance = one.share - other.share, own + (math.sqrt(one.shared) + math.sqrt(local)) ** 2
     explained = _last(one.bounds).most + 1 / one.people + 1 / other.people
     left = math.copysign(max(abs(apart) - explained, 0.0), apart)
     z = left / math.sqrt(apart_variance)
     sources = one.share, math.sqrt(own + one.shared), other.share, math.sqrt(local)
-    row = MergedRow(item, share, *ends, error, *sources, z, bound.most if one.bounds else None)
+    row = MergedRow(item, share, low, high, error, *sources, z, bound.most if one.bounds else None)
     return row, beyond(z, one.laplace / apart_variance)
 
 

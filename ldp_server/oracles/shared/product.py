@@ -250,7 +250,8 @@ class ProductOracle(FrequencyOracle):
         else:
             chosen, values = self._chosen(indexes)
             tables = [axis.table for axis in reversed(self.axes)]
-            jumps = jumps_of(*(one.reshape(self._shape) for one in (values, chosen)), tables, float(self.reports))
+            values, chosen = (one.reshape(self._shape) for one in (values, chosen))
+            jumps = jumps_of(values, chosen, tables, float(self.reports))
             low, high = skewed_intervals(sums, self._set(indexes, sums.item()), float(self.reports), tail, jumps)
         return float(low[0]), float(high[0])
 
