@@ -87,7 +87,8 @@ def merged_average(
     heavy = (variance / variances[0]) ** 2 * one.noise / variance
     error, width = math.sqrt(variance), reach(1 - confidence, heavy)
     step = ends[1] - ends[0]  # one person more at an end, and one less at the other
-    most = width * error + step / (one.holders + other.holders)
+    weight = variance / variances[0]
+    most = width * error + step * max(weight / one.holders, (1 - weight) / other.holders)
     low, high = (min(max(end, ends[0]), ends[1]) for end in (estimate - most, estimate + most))
     apart = one.average - other.average
     left = max(abs(apart) - step / one.holders - step / other.holders, 0.0)

@@ -8,9 +8,11 @@ Each cohort gives a share f with a variance of two parts, noise and sampling:
 
 The merged share weighs each by the inverse of its variance; its variance is 1 / (1/v_c + 1/v_l), never above either.
 For the sampling part f is the merged share of the noise alone, moved towards one half by two people on each side, so
-that it is not 0 where nobody was seen. Where the curator's noise is a large part of the error, the interval has its
-tails (chances.py). Both ends lie one person of both cohorts together further out: shares move by whole people, which
-the normal law leaves out. Without this, the 95% interval of 5 people and 5 held in 89% of all cases.
+that it is not 0 where nobody was seen. They count beside as many people as the cohorts are worth: a cohort of n people
+is worth n where it has no noise, and nobody where it has much. Where the curator's noise is a large part of the error,
+the interval has its tails (chances.py). Both ends lie further out by what one person of a cohort moves: shares move by
+whole people, which the normal law leaves out. Without this, the 95% interval of 5 people and 5 held in 89% of all
+cases.
 
 Volunteers who were reweighed by the reports (reweighed.py) have a part b^2 of their variance from these same reports.
 How it goes together with the reports' own error s is not known. For every correlation the variance of w f_c + (1 - w)
@@ -228,7 +230,7 @@ def _row(item: Item, one: CohortShare, other: CohortShare, confidence: float) ->
     share, variance = weight * one.share + (1 - weight) * other.share, _merged(weight, own, one.shared, local)
     error, off = math.sqrt(variance), weight * bound.most
     width = error * reach(1 - confidence - bound.chance, weight**2 * one.laplace / variance)
-    most = off + width + 1 / _people(one, other)
+    most = off + width + max(weight / one.people, (1 - weight) / other.people)
     low, high = (min(max(end, 0.0), 1.0) for end in (share - most, share + most))
     apart, apart_variance = one.share - other.share, own + (math.sqrt(one.shared) + math.sqrt(local)) ** 2
     explained = _last(one.bounds).most + 1 / one.people + 1 / other.people
@@ -249,14 +251,17 @@ def _variances(one: CohortShare, other: CohortShare, off: float) -> tuple[float,
     own, local = (cohort.noise + _sampled(0.5, cohort) for cohort in (one, other))
     weight = _weight(own + off, one.shared, local)
     rough = weight * one.share + (1 - weight) * other.share
-    total = _people(one, other)
-    near = (min(max(rough, 0.0), 1.0) * total + 2) / (total + 4)
+    near, people = 0.5, 0.0
+    for _ in range(2):  # what its noise leaves of a cohort depends on the share
+        people = _worth(near, one) + _worth(near, other)
+        near = (min(max(rough, 0.0), 1.0) * people + 2) / (people + 4)
     return one.noise + _sampled(near, one), other.noise + _sampled(near, other)
 
 
-def _people(one: CohortShare, other: CohortShare) -> float:
-    """Of both cohorts. Volunteers who were reweighed are not counted: their sampling is part of their noise."""
-    return other.people + (0 if math.isinf(one.people) else one.people)
+def _worth(share: float, cohort: CohortShare) -> float:
+    """Of how many people without noise a cohort tells as much; 0 where sampling is a part of the noise."""
+    sampled = _sampled(share, cohort)
+    return cohort.people * sampled / (sampled + cohort.noise) if sampled else 0.0
 
 
 def _sampled(share: float, cohort: CohortShare) -> float:

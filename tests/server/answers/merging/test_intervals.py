@@ -108,6 +108,18 @@ def test_intervals_of_few_people_hold_for_every_share(people, reports, confidenc
     assert min(held) >= confidence - 0.002
 
 
+@pytest.mark.parametrize(("people", "reports", "noise"), [(20, 50, 130.0), (20, 2000, 3000.0), (50, 20, 60.0)])
+def test_reports_with_much_noise_do_not_make_a_few_volunteers_many(people, reports, noise):
+    """All of 20 volunteers have what 90% have, in 12% of all cases: only their number says how sure that is."""
+    rng, inside = np.random.default_rng(7), 0
+    for _ in range(RUNS):
+        one = CohortCount(rng.binomial(people, 0.9), 0.01)
+        other = CohortCount(rng.binomial(reports, 0.9) + rng.normal(scale=noise), noise**2)
+        row = merged({"a": one}, people, {"a": other}, reports).rows[0]
+        inside += row.low <= 0.9 <= row.high
+    assert inside >= within(0.95)
+
+
 @pytest.mark.parametrize(("people", "reports"), [(1, 100), (2, 300), (5, 200), (20, 100)])
 def test_few_volunteers_who_are_like_everybody_else_are_rarely_warned_about(people, reports):
     """All outcomes: one of two volunteers with a rare item is no proof. A normal law warned in up to 9%."""
