@@ -19,7 +19,8 @@ makes it: where the variances of a part's estimates add up to less than `FEW` us
 Chebyshev's inequality, which holds for every law: sqrt(1/(1 - confidence)) standard errors. Where the fields do not
 tell each other apart at this noise, nothing is said: the smallest eigenvalue of the correlations of the x has to be
 `CLEAR` standard errors above 0. A slope is divided by the spread of its field. Where that is hardly known, the slope's
-errors are not normal: each spread has to be `SPREAD` standard errors above 0. Of 300 users, 5% of whom do not have the
+errors are not normal: each spread has to be `SPREAD` standard errors above 0 (`CLEAR` where the intervals are those of
+Chebyshev's inequality). Of 300 users, 5% of whom do not have the
 usual value, the 95% interval of a slope held in 70% at epsilon 2 before.
 
 A moment is about the users who have both of its fields. Where fields are missing for many users, the line is about a
@@ -116,8 +117,8 @@ def line_answer(
     seen = widening(view)
     estimate, covariance = _line(parts, len(names))
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0) * seen.widened)
-    _check_clear(estimate[len(names) :], errors[len(names) :], fields)
-    reach = _reach(parts, confidence)
+    reach, few = _reach(parts, confidence), min(part.noise for part in parts) < FEW
+    _check_clear(estimate[len(names) :], errors[len(names) :], fields, CLEAR if few else SPREAD)
     rows = tuple(
         Coefficient(name, float(b), float(e), float(b - reach * e), float(b + reach * e))
         for name, b, e in zip(["constant", *fields], estimate, errors, strict=False)
@@ -131,14 +132,14 @@ def _reach(parts: Sequence[_Part], confidence: float) -> float:
     return max(normal, math.sqrt(1 / (1 - confidence))) if min(part.noise for part in parts) < FEW else normal
 
 
-def _check_clear(known: Floats, errors: Floats, fields: Sequence[str]) -> None:
+def _check_clear(known: Floats, errors: Floats, fields: Sequence[str], least: float) -> None:
     """Refuse where the smallest eigenvalue, which comes first, or the spread of a field is not clear of its noise."""
     if known[0] <= CLEAR * errors[0]:
         raise TooFewReports(
             "these fields do not tell each other apart at this noise: ask for fewer fields, or of more users"
         )
     for name, spread, error in zip(fields, known[1:], errors[1:], strict=True):
-        if spread <= SPREAD * error:
+        if spread <= least * error:
             raise TooFewReports(
                 f"how far the values of {name!r} are apart is hardly known at this noise, so that no slope is: more "
                 "users, or a larger epsilon, are needed"
