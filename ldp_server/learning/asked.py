@@ -6,6 +6,7 @@ disjunction everybody else. So the interval of a disjunction is that of the slic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -60,8 +61,8 @@ def sets_of(domain: Domain, width: int, every: bool, fields: Sequence[str] = ())
         raise InvalidSpec(f"{other!r} is no field of yes and no: a query is about those")
     if not 1 <= width <= len(held):
         raise InvalidSpec(f"a set has 1 to {len(held)} of the {len(held)} yes/no fields")
-    found = [AnyOf(frozenset(one), every) for one in combinations(held, width)]
-    return checked(found, domain)
+    _check_number(math.comb(len(held), width))
+    return checked((AnyOf(frozenset(one), every) for one in combinations(held, width)), domain)
 
 
 def checked(queries: Iterable[AnyOf], domain: Domain) -> list[AnyOf]:
@@ -69,13 +70,17 @@ def checked(queries: Iterable[AnyOf], domain: Domain) -> list[AnyOf]:
     found = list(dict.fromkeys(queries))
     if not found:
         raise InvalidSpec("ask something: --any A,B, --all A,B, or --width N")
-    if len(found) > _MOST:
-        raise InvalidSpec(f"these are {len(found):,} queries, more than {_MOST}: name some fields, or a smaller width")
+    _check_number(len(found))
     for one in found:
         for field in domain.part(sorted(one.fields)).fields if isinstance(domain, Record) else ():
             if not isinstance(field.domain, YesNo):
                 raise InvalidSpec(f"{field.name!r} is no field of yes and no: a query is about those")
     return found
+
+
+def _check_number(queries: int) -> None:
+    if queries > _MOST:
+        raise InvalidSpec(f"these are {queries:,} queries, more than {_MOST}: name some fields, or a smaller width")
 
 
 def told_confidence(confidence: float, queries: int, together: bool) -> float:

@@ -18,7 +18,10 @@ The intervals are normal where many reports make the noise. At a large epsilon a
 makes it: where the variances of a part's estimates add up to less than `FEW` users squared, the intervals are those of
 Chebyshev's inequality, which holds for every law: sqrt(1/(1 - confidence)) standard errors. Where the fields do not
 tell each other apart at this noise, nothing is said: the smallest eigenvalue of the correlations of the x has to be
-`CLEAR` standard errors above 0.
+`CLEAR` standard errors above 0. A slope is divided by the spread of its field. Where that is hardly known, the slope's
+errors are not normal: each spread has to be `SPREAD` standard errors above 0 (`CLEAR` where the intervals are those of
+Chebyshev's inequality). Of 300 users, 5% of whom do not have the
+usual value, the 95% interval of a slope held in 70% at epsilon 2 before.
 
 A moment is about the users who have both of its fields. Where fields are missing for many users, the line is about a
 mixture of users, and should not be asked for.
@@ -52,6 +55,7 @@ from ldp_server.oracles.records.view import FieldsView, pooling
 __all__ = ["CLEAR", "FEW", "Coefficient", "LineAnswer", "line_answer"]
 
 CLEAR = 4.0
+SPREAD = 6.0
 FEW = 50.0
 _STEP = 1e-5
 _MOST_FIELDS = 12
@@ -113,11 +117,11 @@ def line_answer(
     seen = widening(view)
     estimate, covariance = _line(parts, len(names))
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0) * seen.widened)
-    _check_clear(float(estimate[-1]), float(errors[-1]))
-    reach = _reach(parts, confidence)
+    reach, few = _reach(parts, confidence), min(part.noise for part in parts) < FEW
+    _check_clear(estimate[len(names) :], errors[len(names) :], fields, CLEAR if few else SPREAD)
     rows = tuple(
         Coefficient(name, float(b), float(e), float(b - reach * e), float(b + reach * e))
-        for name, b, e in zip(["constant", *fields], estimate[:-1], errors[:-1], strict=True)
+        for name, b, e in zip(["constant", *fields], estimate, errors, strict=False)
     )
     return LineAnswer(view.reports, confidence, Coverage.EACH, label, rows, more_for_half(view), seen)
 
@@ -128,11 +132,18 @@ def _reach(parts: Sequence[_Part], confidence: float) -> float:
     return max(normal, math.sqrt(1 / (1 - confidence))) if min(part.noise for part in parts) < FEW else normal
 
 
-def _check_clear(smallest: float, error: float) -> None:
-    if smallest <= CLEAR * error:
+def _check_clear(known: Floats, errors: Floats, fields: Sequence[str], least: float) -> None:
+    """Refuse where the smallest eigenvalue, which comes first, or the spread of a field is not clear of its noise."""
+    if known[0] <= CLEAR * errors[0]:
         raise TooFewReports(
             "these fields do not tell each other apart at this noise: ask for fewer fields, or of more users"
         )
+    for name, spread, error in zip(fields, known[1:], errors[1:], strict=True):
+        if spread <= least * error:
+            raise TooFewReports(
+                f"how far the values of {name!r} are apart is hardly known at this noise, so that no slope is: more "
+                "users, or a larger epsilon, are needed"
+            )
 
 
 def _parts(
@@ -238,7 +249,7 @@ def _of_parities(first: int, second: int, both: int) -> Callable[[Floats], Float
 
 
 def _line(parts: Sequence[_Part], count: int) -> tuple[Floats, Floats]:
-    """The coefficients and the smallest eigenvalue of the correlations, with their covariance."""
+    """The coefficients, the smallest eigenvalue of the correlations and the fields' spreads, with their covariance."""
     values = [part.values for part in parts]
 
     def solved(changed: int, replaced: Floats) -> Floats:
@@ -273,4 +284,4 @@ def _solved(parts: Sequence[tuple[_Part, Floats]], count: int) -> Floats:
         raise TooFewReports("a field seems to be the same for everybody: more users, or fewer fields, are needed")
     slopes = np.linalg.lstsq(inner, spread[:-1, -1], rcond=None)[0]
     smallest = float(np.linalg.eigvalsh(inner / np.sqrt(np.outer(own, own)))[0])
-    return np.array([means[-1] - slopes @ means[:-1], *slopes, smallest])
+    return np.array([means[-1] - slopes @ means[:-1], *slopes, smallest, *own])

@@ -159,7 +159,11 @@ class FeatureColumn:
             numbers = _numbers(cells)
             if numbers is None or np.isnan(numbers).any():
                 raise InvalidSpec(f"every cell of the column {self.name!r} is a number")
-            return np.asarray((numbers - self.mean) / self.spread)[:, None]
+            with np.errstate(over="ignore"):
+                moved = np.asarray((numbers - self.mean) / self.spread)
+            if not np.isfinite(moved).all():
+                raise InvalidSpec(f"the numbers of the column {self.name!r} are too large: divide them")
+            return moved[:, None]
         place = {value: i for i, value in enumerate(self.values)}
         at = np.array([place.get(_text(cell), -1) for cell in cells])
         return np.asarray((at[:, None] == np.arange(len(self.values))).astype(np.float64))

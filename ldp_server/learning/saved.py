@@ -66,12 +66,16 @@ class SavedModel:
         return [self.classes[place] for place in self.likely(columns).argmax(axis=1)]
 
     def _of_line(self, features: Floats) -> Floats:
-        scores = features @ np.array(self.coefficients).T + np.array(self.constants)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = features @ np.array(self.coefficients).T + np.array(self.constants)
+        if not np.isfinite(scores).all():
+            raise InvalidSpec("the numbers of the rows are too large for this model")
         grown = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(grown / grown.sum(axis=1, keepdims=True))
 
     def _of_tree(self, features: Floats) -> Floats:
-        single, at = features.astype(np.float32), np.zeros(len(features), np.intp)
+        with np.errstate(over="ignore"):
+            single, at = features.astype(np.float32), np.zeros(len(features), np.intp)
         for place, node in enumerate(self.tree):  # a node stands before those behind it
             if node.feature is not None:
                 here = at == place
@@ -107,14 +111,14 @@ def read_model(file: Path) -> SavedModel:
         if (shape.pop("format"), shape.pop("version")) != (_FORMAT, _VERSION):
             raise ValueError
         made = _of(shape)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         raise InvalidSpec(f"{file} is no model that `ldp-server learn` has written") from None
     return made
 
 
 def _of(shape: dict[str, Any]) -> SavedModel:
     columns = tuple(
-        FeatureColumn(one["name"], float(one.get("mean", 0.0)), float(one.get("spread", 1.0)), _values(one))
+        FeatureColumn(_text(one["name"]), float(one.get("mean", 0.0)), float(one.get("spread", 1.0)), _values(one))
         for one in shape.pop("columns")
     )
     classes, linear = tuple(map(str, shape.pop("classes"))), shape.pop("linear", {})
@@ -131,6 +135,12 @@ def _of(shape: dict[str, Any]) -> SavedModel:
     return made
 
 
+def _text(written: Any) -> str:
+    if not isinstance(written, str):
+        raise TypeError
+    return written
+
+
 def _values(column: Mapping[str, Any]) -> tuple[str, ...] | None:
     return tuple(map(str, column["values"])) if "values" in column else None
 
@@ -143,9 +153,13 @@ def _node(node: Mapping[str, Any]) -> TreeNode:
 
 def _check(made: SavedModel) -> None:
     """A `ValueError` unless numbers, columns, classes and nodes fit each other."""
+    names = [one.name for one in made.encoding.columns]
+    if not names or not made.classes or any(len(set(one)) < len(one) for one in (names, made.classes)):
+        raise ValueError
     classes, features = len(made.classes), sum(one.features for one in made.encoding.columns)
     numbers = [*made.constants, *(one for line in made.coefficients for one in line)]
     numbers += [value for one in made.encoding.columns for value in (one.mean, one.spread)]
+    numbers += [node.limit for node in made.tree]
     fits = np.isfinite(numbers).all() and all(one.spread > 0 for one in made.encoding.columns)
     if made.tree:
         fits = fits and all(_fits(place, node, made.tree, features, classes) for place, node in enumerate(made.tree))
@@ -158,5 +172,5 @@ def _check(made: SavedModel) -> None:
 
 def _fits(place: int, node: TreeNode, tree: tuple[TreeNode, ...], features: int, classes: int) -> bool:
     if node.feature is None:
-        return len(node.shares) == classes
+        return len(node.shares) == classes and all(0 <= one <= 1 for one in node.shares)
     return 0 <= node.feature < features and all(place < one < len(tree) for one in (node.below, node.above))

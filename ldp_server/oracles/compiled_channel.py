@@ -87,7 +87,7 @@ class CompiledChannelOracle(FrequencyOracle):
         """Return intervals from the law of each element's sum."""
         sets = np.zeros((len(indexes), self.randomizer.size))
         sets[np.arange(len(indexes)), indexes.astype(np.intp)] = 1
-        return self._sums.intervals(sets, self.counts.values, self.estimate_all(), estimates, tail)
+        return self._sums.intervals(sets, self.counts.values, estimates, tail)
 
     def sum_variance(self, indexes: Indexes, frequencies: npt.ArrayLike) -> float:
         """Return the variance of the sum of these estimates, from the counts."""
@@ -114,7 +114,7 @@ class CompiledChannelOracle(FrequencyOracle):
             total = float(self.reports) if sets.any() else 0.0
             return total, total
         sums = np.array([float(np.sum(estimates))])
-        low, high = self._sums.intervals(sets, self.counts.values, self.estimate_all(), sums, tail)
+        low, high = self._sums.intervals(sets, self.counts.values, sums, tail)
         return float(low[0]), float(high[0])
 
     def chances(self) -> Sequence[Chance]:

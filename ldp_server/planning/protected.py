@@ -5,7 +5,12 @@ with p for the truth and q for a lie, d = p - q, a cell's count has for users wh
 
     product over the fields of (1/s^2 + (s - 1)/(s^2 d^2)) - 1/k^2
 
-for one report. Users and error follow from each other; the epsilons are given. It is compared with what else could be
+for one report. The estimate of a cell that most users are in may vary more. With p and q the probabilities of the truth
+and of each lie, a field's part of E[g^2] is 1 + p (1 - p)/d^2 for users with the cell's value and q (1 - q)/d^2 for all
+others (oracles/shared/product.py). The largest product over the fields, less 1 for users in the cell, bounds the
+variance of one report, wherever the users are: the half interval that follows is stated too.
+
+Users and error follow from each other; the epsilons are given. It is compared with what else could be
 asked: one table drawn by each device, at the sum of all epsilons, where a field may cost all of it; and the same at the
 least of them, which keeps to each field's epsilon too and costs a person less.
 """
@@ -36,6 +41,7 @@ __all__ = [
     "ProtectedGoal",
     "cell_variance",
     "draft_protected",
+    "most_variance",
     "person_epsilon",
     "read_field_epsilons",
 ]
@@ -76,7 +82,9 @@ class ProtectedField:
     epsilon: str
     elements: int
     within: float
-    """Half an interval of one of its values by itself, as a share of the users."""
+    """Half an interval of one of its values by itself, as a share of the users, who are spread evenly."""
+    at_most: float
+    """The same wherever the users are."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,9 @@ class ProtectedDraft:
     epsilon: str
     """Of the person: the sum over the fields."""
     within: float
-    """Half an interval of a cell, of the table that is known least, as a share of the users."""
+    """Half an interval of a cell, of the table that is known least, as a share of the users, who are spread evenly."""
+    at_most: float
+    """The same wherever the users are."""
     fields: tuple[ProtectedField, ...]
     compared: dict[str, float]
     """The standard error of each way to ask, averaged over the workload, as a share of the users."""
@@ -127,6 +137,21 @@ def cell_variance(made: EveryField, places: Places) -> float:
     return math.prod(found) - 1 / math.prod(made.responses[place].k for place in places) ** 2
 
 
+def most_variance(made: EveryField, places: Places) -> float:
+    """Return the largest variance of a cell's count for one report, wherever the users are."""
+    parts = [_holders(made.responses[place]) for place in places]
+    largest = math.prod(own for own, _ in parts) - 1
+    for at, (_, other) in enumerate(parts):
+        largest = max(largest, other * math.prod(max(part) for part in (*parts[:at], *parts[at + 1 :])))
+    return max(largest, cell_variance(made, places))
+
+
+def _holders(response: Response) -> tuple[float, float]:
+    """E[g^2] of users who hold a value, and of those who hold another one."""
+    p, q = float(response.p), float(response.q)
+    return 1 + p * (1 - p) / (p - q) ** 2, q * (1 - q) / (p - q) ** 2
+
+
 def _own(response: Response) -> float:
     kept, s = (response.truth - response.lie) / (1 << response.word_bits), response.k
     return 1 / s**2 + (s - 1) / (s * kept) ** 2
@@ -140,20 +165,28 @@ def draft_protected(question: str, goal: ProtectedGoal, **details: object) -> Pr
     made = collection.randomizer
     if not isinstance(made, EveryField):
         raise AssertionError("every-field makes the question")
-    variances = [cell_variance(made, table) for table in tables_of(goal.record, goal.workload)]
+    tables = tables_of(goal.record, goal.workload)
+    variances = [cell_variance(made, table) for table in tables]
     users = _users(goal, max(variances), epsilon)
     reach = two_sided(goal.confidence) / math.sqrt(users)
-    fields = tuple(
-        ProtectedField(one.name, one.epsilon.text, size, reach * math.sqrt(cell_variance(made, (place,))))
-        for place, (one, size) in enumerate(zip(made.field_losses, goal.record.sizes, strict=True))
-    )
+    fields = _fields(made, goal.record, reach)
     others = dict(_others(goal, epsilon))
     compared = {EVERY_FIELD: math.sqrt(sum(variances) / len(variances) / users)}
     compared |= {name: other.standard_error(users) for name, other in others.items()}
     within = reach * math.sqrt(max(variances))
-    promise = tuple(_sentences(goal, made, users, within, fields, compared))
+    at_most = reach * math.sqrt(max(most_variance(made, table) for table in tables))
+    promise = tuple(_sentences(goal, made, users, (within, at_most), fields, compared))
     text = question_file(collection, promise)
-    return ProtectedDraft(text, promise, users, epsilon.text, within, fields, compared, collection)
+    return ProtectedDraft(text, promise, users, epsilon.text, within, at_most, fields, compared, collection)
+
+
+def _fields(made: EveryField, record: Record, reach: float) -> tuple[ProtectedField, ...]:
+    """The fields; `reach` times the root of a variance is half an interval."""
+    found = []
+    for place, (one, size) in enumerate(zip(made.field_losses, record.sizes, strict=True)):
+        even, most = (reach * math.sqrt(variance(made, (place,))) for variance in (cell_variance, most_variance))
+        found.append(ProtectedField(one.name, one.epsilon.text, size, even, most))
+    return tuple(found)
 
 
 def _users(goal: ProtectedGoal, worst: float, epsilon: Epsilon) -> int:
@@ -180,18 +213,23 @@ def _sentences(
     goal: ProtectedGoal,
     made: EveryField,
     users: int,
-    within: float,
+    reached: tuple[float, float],
     fields: tuple[ProtectedField, ...],
     compared: Mapping[str, float],
 ) -> Iterator[str]:
+    within, at_most = map(share_in_words, reached)
     yield (
-        f"With {users:,} reports, the share of users in a cell is known to +- {share_in_words(within)} of the users in "
-        f"the table that is known least ({goal.confidence * 100:.6g}% interval). The standard error, averaged over all "
-        f"tables, is {share_in_words(compared[EVERY_FIELD])}."
+        f"With {users:,} reports, the share of users in a cell is known to +- {within} of the users in the table that "
+        f"is known least ({goal.confidence * 100:.6g}% interval), for users who are spread evenly over its cells; to "
+        f"+- {at_most} wherever they are. The standard error, averaged over all tables, is "
+        f"{share_in_words(compared[EVERY_FIELD])} for users spread evenly."
     )
-    if within > 0.25:
+    if reached[0] > 0.25:
         yield "Careful: this is too few users to tell most cells from empty ones."
-    each = ", ".join(f"{one.name} {one.epsilon} (+- {share_in_words(one.within)})" for one in fields)
+    each = ", ".join(
+        f"{one.name} {one.epsilon} (+- {share_in_words(one.within)}, at most {share_in_words(one.at_most)})"
+        for one in fields
+    )
     yield (
         f"Each report answers every field by itself. Epsilon per field, with the half interval of one of its values: "
         f"{each}. Per person: {made.epsilon}, the sum. If fields tell each other, only the person's number is a bound."

@@ -150,8 +150,9 @@ def _sentences(
     error = best.standard_error(users)
     yield (
         f"With {users:,} reports at epsilon = {epsilon}, the share of users in a cell is known to +- "
-        f"{share_in_words(within)} of the users in the table that is known least ({percent} interval). The standard "
-        f"error, averaged over all tables, is {share_in_words(error)}."
+        f"{share_in_words(within)} of the users in the table that is known least ({percent} interval), for users who "
+        "are spread evenly over its cells. A cell that most users are in may be known less well. The standard error, "
+        f"averaged over all tables, is {share_in_words(error)}."
     )
     if error * goal.record.size > 1 and within > _CLEAR:
         needed = _users_for(users, within, _CLEAR), _users_for(users, error, 1 / goal.record.size)

@@ -6,7 +6,8 @@ is worth n / v reports, where v volunteers' release errs as much as n reports.
 
 v is found by measuring: n, n/4, n/16 ... volunteers until the release errs more than the reports, then once in the
 middle of the last step, and between two measured points along a straight line over the logarithm of v. If the release
-refuses fewer people than some number and errs less than the reports there, v is that number.
+refuses fewer people than some number and errs less than the reports there, v is that number. The same holds for 16, the
+fewest people that are tried; a remark says that a volunteer is worth more then.
 
 Where n reports make no error in any run (a choice can be always right), nothing can be compared. Then n is divided by
 four until they do.
@@ -175,8 +176,10 @@ def worth_row(
         remarks.append("so many reports make no error" if reports else "too few reports")
     elif volunteers is None:
         remarks.append("the release errs more than the reports")
-    elif volunteers <= max(FEWEST, made.smallest):
-        remarks.append(f"with the {max(FEWEST, made.smallest):,} people that the release takes it errs less")
+    elif volunteers <= made.smallest:
+        remarks.append(f"with the {made.smallest:,} people that the release takes it errs less")
+    elif volunteers <= FEWEST:
+        remarks.append(f"with {FEWEST} people, the fewest that are tried, it errs less: a volunteer is worth more")
     return {
         "kind": kind,
         "asked": asked.text,

@@ -140,7 +140,8 @@ def same_values(field: Field, asked: Domain) -> list[int]:
 
 def _sets(content: Mapping[str, Any], record: Record, domain: Record) -> list[Condition]:
     """Return the sets of an any-of release: everybody but those who hold none of the fields."""
-    places, width = range(len(record.names)), int(content["parameters"]["width"])
+    places = range(len(record.names))
+    width = min(int(content["parameters"]["width"]), len(places))
     sets = [one for size in range(1, width + 1) for one in combinations(places, size)]
     names = [row_name(record, row["item"]) for row in _rows(content)]
     if names != [" or ".join(record.names[place] for place in one) for one in sets]:

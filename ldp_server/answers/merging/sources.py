@@ -11,7 +11,7 @@ from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Domain, FieldItems, Item
 from ldp_server.answers.estimates import Estimates
 from ldp_server.answers.merging.asked import ANY_OF, LINEAR, OTHER_FORM, NotTheSame, asked_ranges, record_of
-from ldp_server.answers.merging.averages import CohortAverage, MergedAverages, averages_answer, merged_average
+from ldp_server.answers.merging.averages import CohortAverage, MergedAverages, averages_answer, cautious, merged_average
 from ldp_server.answers.merging.cohorts import CohortCount, CohortShare, MergedAnswer, matched, merged, shares_of
 from ldp_server.answers.merging.released import TABLES, is_laplace, item_of, of_conditions, of_table
 from ldp_server.answers.merging.reweighed import reweighed, rolled_up
@@ -34,7 +34,7 @@ T = TypeVar("T")
 CONDITIONS = (LINEAR, ANY_OF)
 """Kinds of release whose rows are conditions on fields, or sets of fields."""
 MERGEABLE = ("histogram", "top", *TABLES, *CONDITIONS)
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def _merged_averages(content: Mapping[str, Any], local: AverageAnswer, confidenc
     if told["average"] is None:
         raise InvalidSpec("the release found hardly anybody with a number: there is nothing to merge")
     one = CohortAverage(float(told["average"]), float(told["noise_variance"]), float(told["holders"]))
-    spread = min(float(told["spread"]) + float(told["spread_error"]), (ends["highest"] - ends["lowest"]) ** 2 / 4)
+    spread = cautious(float(told["spread"]) + float(told["spread_error"]), one, (ends["lowest"], ends["highest"]))
     average = local.average
     other = CohortAverage(average.estimate, average.standard_error**2, average.holders)
     found = merged_average(one, other, spread, (ends["lowest"], ends["highest"]), confidence)

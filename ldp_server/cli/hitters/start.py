@@ -17,7 +17,7 @@ def items_of_answer(lines: Sequence[str]) -> list[Item]:
     """Return the items of an answer's JSON, which is an object with `items`, or else the lines, without weights."""
     try:
         answer = json.loads("\n".join(lines))
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or not isinstance(answer.get("items"), list):
         return [line.partition("\t")[0] for line in lines]

@@ -62,7 +62,7 @@ def fit_of_release(content: Mapping[str, Any]) -> Cells:
         if content["kind"] == "online":
             return distribution(_replayed(work, content))
         measured = _measured(work, content)
-    except (KeyError, TypeError, IndexError, StopIteration):
+    except (KeyError, TypeError, IndexError, StopIteration, AttributeError, ArithmeticError):
         raise InvalidSpec(OTHER_FORM) from None
     except ValueError as error:
         raise error if isinstance(error, InvalidSpec) else InvalidSpec(OTHER_FORM) from None
@@ -86,8 +86,8 @@ def _of_sets(record: Record, content: Mapping[str, Any]) -> Cells:
     """Return the distribution that fits how many people hold any of the fields of each set."""
     if content["variance"] is None:
         raise InvalidSpec("this release learned its sets from some of them: people are made up where all were asked")
-    people, cells, width = int(content["people"]), np.arange(record.size), int(content["parameters"]["width"])
-    places = range(len(record.names))
+    people, cells, places = int(content["people"]), np.arange(record.size), range(len(record.names))
+    width = min(int(content["parameters"]["width"]), len(places))
     sets = [sum(1 << place for place in one) for size in range(1, width + 1) for one in combinations(places, size)]
     counts = np.array([row["count"] for row in content["rows"]], np.float64)
     if len(counts) != len(sets):

@@ -36,14 +36,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.oracles.base import Floats
-from ldp_server.oracles.laws.skewed import skewed_intervals
+from ldp_server.oracles.laws.skewed import Jumps, skewed_intervals
 from ldp_server.oracles.laws.tables.intervals import TableIntervals
 from ldp_server.oracles.looks.sums import ScoreSum
 from ldp_server.oracles.records.parts import Places, centred, marginal
 from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.together.joint import MOST_JOINT, all_possible
 from ldp_server.oracles.shared.axis_table import AxisTable
-from ldp_server.oracles.shared.product import SMALL_PRODUCT, Moments, set_law, through
+from ldp_server.oracles.shared.product import SMALL_PRODUCT, Moments, jumps_of, jumps_of_products, set_law, through
 
 __all__ = ["ProductRows", "ProductTables", "product_rows"]
 
@@ -234,6 +234,18 @@ class ProductRows:
         ends = np.array([outside.min()]), np.array([outside.max()])
         return set_law(float(self.users), (held[0], held[1]), (sums[0], sums[1]), self.raw, ends)
 
+    def _jumps(self) -> Jumps:
+        """What one report may add to each row, or to the merged ones."""
+        if self.merged_rows is not None and not self._one:
+            values = through(self._mask, [side.axis.inverse.T for side in self.sides])
+            return jumps_of(values, self._mask, [side.axis.table for side in self.sides], float(self.users))
+        ends = []
+        for side in self.sides:
+            squares = np.array([side.means(line, 2).max() for line in range(len(side.values))])
+            ends.append((side.values.max(axis=1), side.values.min(axis=1), squares))
+        found = jumps_of_products(ends, float(self.users))
+        return Jumps(self._in_order(found.span), self._in_order(found.most))
+
     def intervals(self, tail: float) -> tuple[Floats, Floats]:
         """Return intervals for the number of users in each row; each end errs with probability `tail` at most."""
         if not self.places:
@@ -249,7 +261,7 @@ class ProductRows:
             return np.where(self._cells == 0, 0.0, low), np.where(self._cells == 0, 0.0, high)
         if self.counts.size <= SMALL_PRODUCT:
             return self._small(self._mask.ravel(order="F")[None, :], self.raw, tail)
-        return skewed_intervals(self.raw, self._moments, float(self.users), tail)
+        return skewed_intervals(self.raw, self._moments, float(self.users), tail, self._jumps())
 
     def _of_rows(self, tail: float) -> tuple[Floats, Floats]:
         """Those of all rows; without asked fields, of those who are asked for."""
@@ -260,7 +272,7 @@ class ProductRows:
             picked, cells = [side.picked for side in self.sides], np.ndindex(*self.counts.shape[::-1])
             sets = [self._product([one[:, v] for one, v in zip(picked, cell[::-1], strict=True)]) for cell in cells]
             return self._small(np.array(sets).T, self._plain, tail)
-        return skewed_intervals(self._plain, self._moments, float(self.users), tail)
+        return skewed_intervals(self._plain, self._moments, float(self.users), tail, self._jumps())
 
     def _small(self, sets: Floats, sums: Floats, tail: float) -> tuple[Floats, Floats]:
         """From the law of few cells; a line of `sets` for each row."""
@@ -268,8 +280,8 @@ class ProductRows:
             reduce(np.kron, [getattr(side.axis, name) for side in reversed(self.sides)])
             for name in ("table", "inverse")
         )
-        seen, came = (one.ravel(order="F") for one in (self._seen, self.counts))
-        return TableIntervals(table, inverse).intervals(sets, np.rint(came).astype(np.int64), seen, sums, tail)
+        came = np.rint(self.counts.ravel(order="F")).astype(np.int64)
+        return TableIntervals(table, inverse).intervals(sets, came, sums, tail)
 
     def _of_patterns(self, tail: float) -> tuple[Floats, Floats]:
         """From the law of which answers are among the row's values."""
@@ -283,9 +295,10 @@ class ProductRows:
         every = np.rint(self._patterns(through(self.counts, stacks))).astype(np.int64)
         came, line = np.unique(every, axis=0, return_inverse=True)
         inverse = np.asarray(np.linalg.inv(table).T, np.float64)
-        found, sets = came @ inverse.T, np.zeros(came.shape)
+        sets = np.zeros(came.shape)
         sets[:, -1] = 1.0
-        low, high = TableIntervals(table, inverse, coarse=True).intervals(sets, came, found, found[:, -1], tail)
+        found = came @ inverse[-1]
+        low, high = TableIntervals(table, inverse, coarse=True).intervals(sets, came, found, tail)
         return low[line.ravel()], high[line.ravel()]
 
     def _patterns(self, table: Floats) -> Floats:

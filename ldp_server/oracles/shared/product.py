@@ -31,12 +31,12 @@ from ldp_client.mechanisms.base import Randomizer
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.oracles.base import Floats, FrequencyOracle
 from ldp_server.oracles.independence.chances import Chance
-from ldp_server.oracles.laws.skewed import skewed_intervals
+from ldp_server.oracles.laws.skewed import Jumps, skewed_intervals
 from ldp_server.oracles.laws.tables.intervals import TableIntervals
 from ldp_server.oracles.shared.axis_table import AxisTable
 from ldp_server.oracles.shared.counts import Counts
 
-__all__ = ["SMALL_PRODUCT", "ProductOracle", "set_law", "through"]
+__all__ = ["SMALL_PRODUCT", "ProductOracle", "jumps_of", "jumps_of_products", "set_law", "through"]
 
 SMALL_PRODUCT = 64
 """Up to so many elements, the whole table is looked at."""
@@ -78,6 +78,25 @@ def set_law(
         return f * own_second + (users - f) * second, f * own_third + (users - f) * third
 
     return moments
+
+
+def jumps_of(values: Floats, chosen: Floats, tables: Sequence[Floats], users: float) -> Jumps:
+    """Return what one report may add to the sum over a set of elements, 1 in `chosen`; `values` are g."""
+    noise = through(values**2, tables) - chosen
+    return Jumps(np.array([np.ptp(values)]), np.array([users * float(noise.max())]))
+
+
+def jumps_of_products(parts: Sequence[tuple[Floats, Floats, Floats]], users: float) -> Jumps:
+    """Return the same for sums whose g is a product over the axes, all combinations of lines: an axis of lines each.
+
+    The parts are the largest and the least value of each line of an axis, and the largest E[g^2] of any holder.
+    """
+    most = least = squares = np.ones(())
+    for high, low, square in parts:
+        found = [np.multiply.outer(one, other) for one in (most, least) for other in (high, low)]
+        most, least = np.max(found, axis=0), np.min(found, axis=0)
+        squares = np.multiply.outer(squares, square)
+    return Jumps(np.asarray(most - least), np.asarray(users * squares))
 
 
 class ProductOracle(FrequencyOracle):
@@ -183,16 +202,27 @@ class ProductOracle(FrequencyOracle):
         if self._small is not None:
             sets = np.zeros((len(indexes), self.randomizer.size))
             sets[np.arange(len(indexes)), indexes.astype(np.intp)] = 1
-            return self._small.intervals(sets, self.counts.values, self.estimate_all(), estimates, tail)
+            return self._small.intervals(sets, self.counts.values, estimates, tail)
         own_second, own_third, second, third = self._moments(indexes)
         law = self._law((own_second, own_third), (second, third), estimates, self._ends(indexes))
-        return skewed_intervals(estimates, law, float(self.reports), tail)
+        return skewed_intervals(estimates, law, float(self.reports), tail, self._jumps(indexes))
+
+    def _jumps(self, indexes: Indexes) -> Jumps:
+        """What one report may add to the estimate of each of these elements."""
+        rows = [axis.inverse for axis in reversed(self.axes)]
+        ends = [(row.max(axis=1), row.min(axis=1), np.ones(len(row))) for row in rows]
+        span = jumps_of_products(ends, 1.0).span.ravel()[indexes.astype(np.intp)]
+        return Jumps(span, self.reports * self._ends(indexes)[1])
+
+    def _chosen(self, indexes: Indexes) -> tuple[Floats, Floats]:
+        """1 for the elements of a set, and g for each report."""
+        chosen = np.zeros(self.randomizer.size)
+        chosen[indexes.astype(np.intp)] = 1
+        return chosen, self._through(chosen, lambda axis: axis.inverse.T)
 
     def _set(self, indexes: Indexes, total: float) -> Moments:
         """The variance and the third moment of the estimate of a set of elements."""
-        chosen = np.zeros(self.randomizer.size)
-        chosen[indexes.astype(np.intp)] = 1
-        values = self._through(chosen, lambda axis: axis.inverse.T)
+        chosen, values = self._chosen(indexes)
         means = [self._through(values**power, lambda axis: axis.table) for power in (2, 3)]
         seen = np.maximum(self.estimate_all(), 0.0) * chosen + 1e-9 * chosen
         held = [np.array([float(seen @ one) / float(seen.sum())]) for one in means]
@@ -216,9 +246,13 @@ class ProductOracle(FrequencyOracle):
         if self._small is not None:
             sets = np.zeros((1, self.randomizer.size))
             sets[0, indexes.astype(np.intp)] = 1
-            low, high = self._small.intervals(sets, self.counts.values, self.estimate_all(), sums, tail)
+            low, high = self._small.intervals(sets, self.counts.values, sums, tail)
         else:
-            low, high = skewed_intervals(sums, self._set(indexes, sums.item()), float(self.reports), tail)
+            chosen, values = self._chosen(indexes)
+            tables = [axis.table for axis in reversed(self.axes)]
+            values, chosen = (one.reshape(self._shape) for one in (values, chosen))
+            jumps = jumps_of(values, chosen, tables, float(self.reports))
+            low, high = skewed_intervals(sums, self._set(indexes, sums.item()), float(self.reports), tail, jumps)
         return float(low[0]), float(high[0])
 
     def chances(self) -> Sequence[Chance]:

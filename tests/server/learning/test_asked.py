@@ -93,6 +93,9 @@ def test_sets_of_fields_that_can_be_asked():
     wide = Record(tuple(Field(f"f{i}", YesNo(none_is_no=True)) for i in range(14)))
     with pytest.raises(InvalidSpec, match="1,001 queries, more than 500"):
         sets_of(wide, 4, True)
+    widest = Record(tuple(Field(f"f{i}", YesNo(none_is_no=True)) for i in range(32)))
+    with pytest.raises(InvalidSpec, match="601,080,390 queries, more than 500"):  # not listed before
+        sets_of(widest, 16, True)
     with pytest.raises(InvalidSpec, match="ask something"):
         checked([], yes)
     with pytest.raises(InvalidSpec, match="'plan' is no field of yes and no"):

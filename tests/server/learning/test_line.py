@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.records.every_field import design
 from ldp_client.protocol.domain import Categories, Field, Integers, Record, YesNo
+from ldp_server.arrays.packing import pack
 from ldp_server.learning.line import line_answer
+from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import TooFewReports, Unsupported
+from ldp_server.planning.protected import person_epsilon
 from ldp_server.planning.tables import design_tables
+from simulator import crowd
 from tests.server.learning.populations import asked, counted
 
 YES = YesNo(none_is_no=True)
@@ -128,3 +134,30 @@ def test_what_has_no_line_says_why():
     whole = asked(large, epsilon="2")
     with pytest.raises(Unsupported, match="draft the question with pairs"):
         line_answer(whole, counted(whole, [({"x": 1, "y": 2, "z": True}, 900)], 1), ("x", "y"), "z")
+
+
+def test_a_field_whose_spread_is_noise_has_no_slope():
+    """285 of 300 users have the same value, and the answers about it have the noise of about as many as the others.
+
+    The slope is divided by the spread of these values. Its interval held in 70% of such crowds; now it is refused, and
+    said where the values are told well.
+    """
+    record = Record((Field("x", Integers(1, 3)), Field("y", YesNo(none_is_no=True))))
+    held = np.repeat([(1, 0), (1, 1), (2, 1), (3, 1)], [270, 15, 9, 6], axis=0)
+    cases = ({"x": "2", "y": "8"}, held, False), ({"x": "8", "y": "8"}, np.tile(held, (20, 1)), True)
+    for epsilons, users, clear in cases:
+        parameters = design(record, epsilons)
+        asked_now = Collection.create(
+            "?", record, "every-field", person_epsilon(record, epsilons), opens=0, closes=1, parameters=parameters
+        )
+        oracle = oracle_for(asked_now)
+        for reports in crowd.simulate(asked_now.randomizer, (users[:, 0] + 4 * users[:, 1]).astype(np.uint64), 3):
+            oracle.accumulate(pack(reports, asked_now.randomizer.report_bytes))
+        if clear:
+            (_, slope) = line_answer(asked_now, oracle, ["x"], "y").rows
+            assert abs(slope.estimate - np.polyfit(users[:, 0], users[:, 1], 1)[0]) < 6 * slope.standard_error
+        else:
+            with pytest.raises(
+                TooFewReports, match=r"how far the values of 'x' are apart is hardly known|the same for"
+            ):
+                line_answer(asked_now, oracle, ["x"], "y")

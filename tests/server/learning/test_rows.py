@@ -155,11 +155,40 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
         {**tree, "tree": [{**split, "above": 3}, leaf, leaf]},
         {**tree, "tree": [{**split, "feature": 1}, leaf, leaf]},
         {**tree, "tree": [{"shares": [1]}]},
+        {**tree, "tree": [{"shares": [1, float("nan")]}]},
+        {**tree, "tree": [{"shares": [2, -1]}]},
+        {**tree, "tree": [{**split, "limit": float("inf")}, leaf, leaf]},
+        {**tree, "tree": [{**split, "below": float("inf")}, leaf, leaf]},
+        {**good, "columns": [{"name": "x", "mean": 10**400}]},
+        {**good, "columns": [{"name": ["x"]}]},
+        {
+            **good,
+            "columns": [{"name": "x"}, {"name": "x"}],
+            "linear": {"constants": [0, 1], "coefficients": [[0, 0]] * 2},
+        },
+        {**good, "columns": [], "linear": {"constants": [0, 1], "coefficients": [[], []]}},
+        {**good, "classes": ["a", "a"]},
+        {**good, "classes": [], "linear": {"constants": [], "coefficients": []}},
+        {**tree, "classes": [], "tree": [{"shares": []}]},
         {},
         [],
+        "[" * 100_000,
     ):
-        file.write_text(json.dumps(wrong))
+        file.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
         with pytest.raises(InvalidSpec, match="no model that `ldp-server learn` has written"):
             read_model(file)
     with pytest.raises(InvalidSpec, match="no model"):
         read_model(tmp_path / "missing.json")
+
+
+def test_rows_with_numbers_beyond_what_a_model_can_add_up_are_refused():
+    """An overflow is no label: the class of nothing was told, and a warning of numpy was printed."""
+    linear = SavedModel(
+        ("a", "b"), Encoding((FeatureColumn("x"), FeatureColumn("y"))), (0.0, 0.0), ((1e9,) * 2, (-1e9,) * 2)
+    )
+    fine, far = {"x": ["1"], "y": ["2"]}, {"x": ["1e308"], "y": ["-1e308"]}
+    assert linear.predict(fine) == ["a"]
+    with pytest.raises(InvalidSpec, match="too large for this model"):
+        linear.predict(far)
+    with pytest.raises(InvalidSpec, match="of the column 'x' are too large"):
+        FeatureColumn("x", 0.0, 1e-300).matrix(["1e300"])

@@ -18,7 +18,13 @@ from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import two_sided
 from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.view import table_view
-from ldp_server.planning.protected import ProtectedGoal, cell_variance, draft_protected, person_epsilon
+from ldp_server.planning.protected import (
+    ProtectedGoal,
+    cell_variance,
+    draft_protected,
+    most_variance,
+    person_epsilon,
+)
 from ldp_server.planning.tables import design_tables
 from tests.server.commands import run_here
 
@@ -52,6 +58,38 @@ def test_the_stated_errors_are_those_that_the_oracle_states_for_even_users():
         known = view.standard_errors(at, view.estimate_all()) ** 2 / oracle.reports
         drawn = 1 / cells - 1 / cells**2
         assert known + drawn == pytest.approx(np.full(cells, cell_variance(made, places)), rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilons", [EACH, {"plan": "0.1", "age": "6", "dark": "8"}, dict.fromkeys(EACH, "0.01")])
+@pytest.mark.parametrize("places", [(0,), (1,), (2,), (0, 1), (0, 1, 2)])
+def test_no_crowd_has_a_larger_variance_than_the_stated_one(epsilons, places):
+    """All users in one cell, for every cell: the exact variance of the estimates of all cells, by whole tables."""
+    made = drafted(users=60_000, epsilons=epsilons).collection.randomizer
+    table = np.ones((1, 1))
+    for place in places:
+        response, size = made.responses[place], RECORD.sizes[place]
+        own = [[float(response.probability(x, y)) for y in range(size)] for x in range(size)]
+        table = np.kron(table, np.array(own))
+    inverse = np.linalg.inv(table).T
+    found = table @ (inverse**2).T - (table @ inverse.T) ** 2
+    most = most_variance(made, places)
+    assert found.max() <= most * (1 + 1e-6)
+    assert most == pytest.approx(max(found.max(), cell_variance(made, places)), rel=1e-6)
+
+
+def test_where_nearly_everybody_has_one_value_the_half_interval_is_the_larger_one():
+    """98 values at epsilon 4: for users spread evenly 0.39%, and 1.9% for the value that all of them have."""
+    record = Record((Field("a", Integers(1, 98)), Field("b", Integers(1, 1))))
+    found = draft_protected(
+        "?", ProtectedGoal(record, "singles", {"a": "4", "b": "1"}, users=20_000), opens=0, closes=9
+    )
+    field, made = found.fields[0], found.collection.randomizer
+    p, q = made.responses[0].p, made.responses[0].q
+    exact = two_sided(0.95) * math.sqrt(p * (1 - p) / 20_000) / float(p - q)
+    assert field.at_most == pytest.approx(exact) == pytest.approx(0.0189, rel=1e-2)
+    assert field.within < 0.22 * field.at_most
+    assert "a 4 (+- 0.39%, at most 1.9%)" in "\n".join(found.promise)
+    assert "for users who are spread evenly over its cells; to +- 1.9% wherever they are" in found.promise[0]
 
 
 def test_users_and_error_follow_from_each_other():

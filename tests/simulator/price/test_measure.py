@@ -106,6 +106,14 @@ def test_where_reports_make_no_error_fewer_of_them_are_compared(found):
     assert "with the 100 people that the release takes it errs less" in row["remark"]
 
 
+def test_the_fewest_that_are_tried_are_no_limit_of_the_release(found, monkeypatch):
+    """What is measured with 16 people is the least that a volunteer is worth."""
+    monkeypatch.setattr(_Made, "smallest", 1)
+    row, _ = found(_kind(release_err=lambda n: n**-0.5 / 1000))
+    assert (row["volunteers"], row["worth"]) == (FEWEST, 64_000 / FEWEST)
+    assert row["remark"].endswith("with 16 people, the fewest that are tried, it errs less: a volunteer is worth more")
+
+
 def test_reports_that_never_err_are_not_compared(found):
     row, points = found(_kind(reports_err=lambda _: 0.0))
     assert (row["volunteers"], row["worth"], row["users"], row["reports"]) == (None, None, 64_000, 0.0)

@@ -16,8 +16,8 @@ T is seen exactly, so rounding g costs a little width and no coverage. If g is a
 that number and nothing is rounded.
 
 How the users inside and outside are spread over the elements matters too, though not for the mean. A few users do not
-show it. So P_F is the largest of several crowds' probabilities: the one that the estimates show, and those with a part
-of the users at the element of most or least noise, or of the noise that is most skewed to either side.
+show it. So P_F is the largest of several crowds' probabilities: the one that the reports show (intervals.py), and those
+with a part of the users at the element of most or least noise, or of the noise that is most skewed to either side.
 """
 
 from __future__ import annotations

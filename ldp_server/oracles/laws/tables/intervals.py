@@ -1,7 +1,12 @@
 """Intervals for sums of estimates of a table: from the exact law where few reports make the noise, else saddlepoints.
 
 A sum of estimates adds up g[y] over the reports. Its mean is the number of users in the set, whoever holds what. Its
-law depends also on how the users inside and outside are spread over the elements, for which the estimates stand.
+law depends also on how the users inside and outside are spread over the elements.
+
+How they are spread is not read off the estimates. Where one field is known well and another one hardly, the estimates
+of cells are noise, and those above 0 say nothing about the field that is known well. It is what some rounds of
+expectation maximisation find, from users spread evenly: what the reports tell well is found in a few rounds, and what
+they hardly tell stays even. It makes little difference to the law, just because they hardly tell it.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ __all__ = ["TableIntervals"]
 
 Floats = npt.NDArray[np.float64]
 
+_ROUNDS = 40
 _HEDGE = 3.0
 """Times 1/sqrt(n): the part of the users who are taken to hold an extreme element."""
 
@@ -36,16 +42,16 @@ class TableIntervals:
     """What a sum stands for (table_sums.py)."""
 
     def intervals(
-        self, sets: Floats, counts: npt.NDArray[np.integer], estimates: Floats, sums: Floats, tail: float
+        self, sets: Floats, counts: npt.NDArray[np.integer], sums: Floats, tail: float
     ) -> tuple[Floats, Floats]:
         """Return an interval for each line of `sets`, 1 for the elements that are in the set; `sums` are estimated.
 
-        `counts` and `estimates` are the same for all sets, or have a line for each.
+        `counts` are the same for all sets, or have a line for each.
         """
         reports = int(counts.sum()) if counts.ndim == 1 else int(counts[:1].sum())
         if not reports:
             return np.zeros(len(sums)), np.zeros(len(sums))
-        seen = np.broadcast_to(np.maximum(estimates, 0.0) + 1e-9 * reports, sets.shape)
+        seen = np.broadcast_to(self._likely(counts) + 1e-9, sets.shape)
         came = np.broadcast_to(counts, (len(sets), self.table.shape[1]))
         values = sets @ self.inverse
         low, high = np.zeros(len(sums)), np.zeros(len(sums))
@@ -62,6 +68,14 @@ class TableIntervals:
             law = TableSums(self.table, values[~few], inside, outside, reports, self.coarse)
             low[~few], high[~few] = law.intervals(sums[~few], normal_quantile(tail))
         return np.clip(low, 0, reports), np.clip(np.maximum(high, low), 0, reports)
+
+    def _likely(self, counts: npt.NDArray[np.integer]) -> Floats:
+        """Which shares of the users hold each element, as far as the reports tell."""
+        shares = counts / counts.sum(axis=-1, keepdims=True)
+        found = np.full((*counts.shape[:-1], len(self.table)), 1 / len(self.table))
+        for _ in range(_ROUNDS):
+            found = found * (shares / np.maximum(found @ self.table, 1e-300) @ self.table.T)
+        return np.asarray(found)
 
     def _crowds(self, values: Floats, seen: Floats, allowed: npt.NDArray[np.bool_], reports: int) -> Floats:
         """Return how users may be spread over the allowed elements: as it seems, or a part at an extreme element."""

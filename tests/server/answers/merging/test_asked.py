@@ -107,6 +107,10 @@ def test_sets_are_everybody_but_those_who_hold_none():
     for wrong in (content("any-of", text("a", "b"), flags), content("any-of", text("b", "a", "c"), flags)):
         with pytest.raises(InvalidSpec, match="another form"):
             asked_conditions(wrong, asked)
+    for width in (10**30, 10**400):  # whoever signed it
+        found["parameters"]["width"] = width
+        with pytest.raises(InvalidSpec, match="another form"):
+            asked_conditions(found, asked)
 
 
 def test_ranges_of_one_field_of_whole_numbers():
@@ -140,6 +144,12 @@ def test_the_errors_of_conditions():
     assert (one.variance, one.laplace) == (0.0, False)
     with pytest.raises(InvalidSpec, match="another form"):
         merged_frequencies(content("any-of", text("dark"), details={"bounds": []}), LocalFrequencies({}, 5))
+    local = LocalFrequencies({"dark": CohortCount(1.0, 1.0)}, 5)
+    for count, variance in ((float("inf"), 7.0), (float("nan"), 7.0), (3, float("inf")), (3, -1.0), (10**400, 7.0)):
+        wrong = content("any-of", text("dark"), variance=variance)
+        wrong["rows"][0]["count"] = count
+        with pytest.raises(InvalidSpec, match=r"another form|is no number, or its variance is none"):
+            merged_frequencies(wrong, local)
 
 
 def test_an_online_table_leaves_out_what_came_after_the_last_update():

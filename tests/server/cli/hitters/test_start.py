@@ -21,6 +21,7 @@ def test_lines_are_items_without_their_weights():
     assert items_of_answer(["tea", "mate\t2.5", "", '{"a": 1}', "17"]) == ["tea", "mate", "", '{"a": 1}', "17"]
     assert items_of_answer(["17"]) == ["17"]  # JSON too, but no answer
     assert items_of_answer(['{"items": 3}']) == ['{"items": 3}']
+    assert items_of_answer(["[" * 100_000]) == ["[" * 100_000]
 
 
 @pytest.mark.parametrize(

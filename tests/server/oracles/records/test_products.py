@@ -19,7 +19,8 @@ from ldp_server.arrays.packing import pack
 from ldp_server.learning.shares import CellTotals
 from ldp_server.oracles import oracle_for
 from ldp_server.oracles.base import TooFewReports, Unsupported
-from ldp_server.oracles.records.products import ProductTables
+from ldp_server.oracles.laws.skewed import Jumps, skewed_intervals
+from ldp_server.oracles.records.products import ProductTables, product_rows
 from ldp_server.oracles.records.sources import AskedTable
 from ldp_server.oracles.records.view import MOST_ROWS, all_tables, drawn_view, table_view
 from tests.examples import whole_table
@@ -369,3 +370,45 @@ def test_what_cannot_be_answered_is_refused():
         from ldp_server.oracles.records.view import pooling
 
         pooling(oracle, RECORD)
+
+
+FINE = Record((Field("x", Integers(1, 9)), Field("y", Integers(1, 9))))
+"""100 cells: too many for the law of a table."""
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_where_one_lie_makes_the_noise_it_does_not_end_an_interval(merged):
+    """300 users at epsilon 9: that one of them lies about itself into 20 cells has a chance of 9%, and each end errs
+    with 2.5% at most. The normal law's interval ended above the truth then. Of a table with more cells than patterns
+    are looked at, it is the same.
+    """
+    made = EveryField.build(Epsilon("18"), FINE, b"", design(FINE, {"x": "9", "y": "9"}))
+    wide = AskedTable(FINE, (0, 1))
+    chosen = np.arange(20, dtype=np.uint64)
+    held = np.repeat([99, 88, 5], [280, 14, 6])
+    inside = float((held < 20).sum())
+    lies = [[float(made.probability(one, int(said))) for said in chosen] for one in (99, 88)]
+    assert 1 - np.prod((1 - np.array(lies)).prod(axis=1) ** [280, 14]) > 2 * 0.025
+    for said in (19, 9):  # the second value is that of another field alone
+        counts = np.bincount(np.append(held[1:], said), minlength=100)
+        oracle = counted(made, counts)
+        view = table_view(oracle, FINE, wide)
+        if merged:
+            low, high = view.sum_interval(chosen, view.estimate(chosen), 0.025)
+        else:
+            rows = product_rows(counts.reshape(10, 10, order="F"), oracle.axes, wide, lumps=False)
+            low, high = (end[said] for end in rows.intervals(0.025))
+        assert low <= (inside if merged else 0) <= high
+
+
+def test_ends_of_few_jumps_are_those_of_every_law():
+    """Of one element among 100, too: the sum of 300 reports, with what one of them may add."""
+    raw, moments = np.array([1.0]), lambda holders: (np.full(len(holders), 0.01), np.zeros(len(holders)))
+    low, high = skewed_intervals(raw, moments, 300.0, 0.025, Jumps(np.array([1.0]), np.array([0.3])))
+    log = -math.log(0.025)
+    assert high[0] == pytest.approx(1 + math.sqrt(2 * 0.3 * log) + log / 3)
+    assert low[0] == 0.0
+    bare = skewed_intervals(raw, moments, 300.0, 0.025)
+    assert bare[0][0] > 0.7
+    many = skewed_intervals(raw, moments, 300.0, 0.025, Jumps(np.array([0.04]), np.array([0.3])))
+    assert [end[0] for end in many] == [end[0] for end in bare]
