@@ -100,7 +100,7 @@ class CuratorLedger:
             raise InvalidSpec(f"{home} is no curator's directory: `ldp-server curator create` makes one")
         with translated(self._file):
             if create and not self._file.exists():
-                os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                os.close(os.open(self._file, os.O_CREAT | os.O_WRONLY, 0o600))
             self._db = sqlite3.connect(self._file, isolation_level=None, timeout=30.0)
         try:
             with translated(self._file):
@@ -112,21 +112,27 @@ class CuratorLedger:
     def _open(self, *, create: bool) -> None:
         for pragma in ("journal_mode = DELETE", "synchronous = EXTRA", "foreign_keys = ON", "trusted_schema = OFF"):
             self._db.execute(f"PRAGMA {pragma}")
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0 and create:
-            with transaction(self._db):
-                for statement in _SCHEMA.split(";\n"):
-                    self._db.execute(statement)
-                for table in ("data_sets", "contents", "releases"):
-                    for verb in ("update", "delete"):
-                        self._db.execute(_FIXED.format(table=table, verb=verb))
-                self._db.execute("INSERT INTO facts VALUES ('fingerprint_key', ?)", (secrets.token_bytes(32),))
-                self._db.execute(f"PRAGMA user_version = {_VERSION}")
-        elif version != _VERSION:
+        if create:
+            with transaction(self._db):  # two may create it at once
+                if self._version() == 0:
+                    self._make()
+        if (version := self._version()) != _VERSION:
             raise WrongVersion(f"{self._file} has version {version} of the ledger, and this program reads {_VERSION}")
         if self._db.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise Corrupt(f"{self._file} is damaged: restore a copy that is as new as the last release")
         self._check_chain()
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def _make(self) -> None:
+        for statement in _SCHEMA.split(";\n"):
+            self._db.execute(statement)
+        for table in ("data_sets", "contents", "releases"):
+            for verb in ("update", "delete"):
+                self._db.execute(_FIXED.format(table=table, verb=verb))
+        self._db.execute("INSERT INTO facts VALUES ('fingerprint_key', ?)", (secrets.token_bytes(32),))
+        self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
     def _check_chain(self) -> None:
         """Check that the releases are whole and in order, and at least as many as had left.
@@ -181,9 +187,9 @@ class CuratorLedger:
         """Enter a data set. Its budget is never changed."""
         if not name or len(name) > 100 or not name.isprintable():
             raise InvalidSpec("a data set has a name of 1 to 100 printable characters")
-        if not self._head.exists() and not self.data_sets():
-            self._remember(0, _START)
         with translated(self._file), transaction(self._db):
+            if not self._head.exists() and not self.data_sets():
+                self._remember(0, _START)
             if self._db.execute("SELECT 1 FROM data_sets WHERE name = ?", (name,)).fetchone():
                 raise InvalidSpec(f"the data set {name!r} exists: its budget is never changed")
             self._db.execute("INSERT INTO data_sets VALUES (?, ?, ?)", (name, json.dumps(budget.as_dict()), now))

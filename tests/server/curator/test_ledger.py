@@ -139,6 +139,37 @@ def test_a_ledger_opens_while_another_process_releases(home, monkeypatch):
     assert spent(home)[2] == len(made)
 
 
+def test_two_that_create_a_ledger_at_once_have_one(tmp_path, monkeypatch):
+    """The other one creates it, enters its data set and releases, between any two statements of the first."""
+    connect, home, others = sqlite3.connect, tmp_path / "home", []
+
+    def other():
+        if not others:
+            others.append("theirs")
+            create_data_set(home, "theirs", TWO, NOW)
+            make(home, data_set="theirs")
+
+    class Interrupted(sqlite3.Connection):
+        moment = ""
+
+        def execute(self, sql, *values):
+            if sql.startswith(self.moment):
+                with monkeypatch.context() as patched:
+                    patched.setattr(sqlite3, "connect", connect)
+                    other()
+            return super().execute(sql, *values)
+
+    for Interrupted.moment in ("PRAGMA journal_mode", "BEGIN"):
+        others.clear()
+        shutil.rmtree(home, ignore_errors=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(sqlite3, "connect", partial(connect, factory=Interrupted))
+            create_data_set(home, "mine", TWO, NOW)
+        assert others
+        assert spent(home, "theirs") == (1, 0, 1)
+        assert spent(home, "mine") == (0, 0, 0)
+
+
 def test_the_same_people_under_a_second_name_have_no_second_budget(home):
     make(home)
     create_data_set(home, "again", TWO, NOW)
