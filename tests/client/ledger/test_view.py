@@ -1,4 +1,4 @@
-"""What a user is shown of the ledger: sums, questions, newest reports, and what is shown when nothing can be trusted."""
+"""What a user is shown of the ledger: sums, questions, newest reports, and a ledger that cannot be trusted."""
 
 import sqlite3
 from contextlib import closing

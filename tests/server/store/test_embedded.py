@@ -87,7 +87,7 @@ def test_a_child_process_opens_the_same_store(store, tmp_path, monkeypatch):
     monkeypatch.delenv(VARIABLE)
     assert isinstance(inherited(tmp_path / "d"), EmbeddedStore)
     monkeypatch.setenv(VARIABLE, "mysql://db")
-    with pytest.raises(InvalidSpec, match="^store is "):
+    with pytest.raises(InvalidSpec, match=r"^store is "):
         inherited(tmp_path / "d")
 
 
@@ -190,7 +190,7 @@ def test_a_lock_holds_although_its_number_cannot_be_written(tmp_path, monkeypatc
     monkeypatch.setattr(os, "write", full)
     with DirectoryLock(directory):
         monkeypatch.undo()
-        with pytest.raises(InUse, match="by another process$"):
+        with pytest.raises(InUse, match=r"by another process$"):
             DirectoryLock(directory).acquire()
 
 
