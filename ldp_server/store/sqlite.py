@@ -233,7 +233,9 @@ class SqliteLog(SqliteReader, ReportLog):
                 return True
             self._over.discard(number)
         with translated(self.path):
-            return retention.give_back(self.db)
+            given = retention.give_back(self.db)
+        self._wal.wrote(PAGE * retention.SLICE if given else 0)
+        return given
 
     def lay_anew(self) -> bool:
         if not self._unlaid:
