@@ -1,4 +1,4 @@
-"""Searches that a page waits for: each belongs to its session, a new one ends the old one, and none is kept for ever."""
+"""Searches that a page waits for: each is its session's, a new one ends the old one, and none is kept for ever."""
 
 from __future__ import annotations
 
