@@ -69,9 +69,7 @@ def test_what_is_neither_address_nor_transport(target):
     "target", ["", "host", "host:0", "host:65536", "host:port", "https://host:443", "host:443/path", "a b:443"]
 )
 def test_what_is_no_address(target):
-    with pytest.raises(
-        InvalidSpec, match=r"write host and port alone, such as .collector\.example\.org:443."
-    ) as refused:
+    with pytest.raises(InvalidSpec, match=r"write host and port alone, such as .collector") as refused:
         open_transport(target, True)
     assert ("a URL is not a target" in str(refused.value)) == ("//" in target)
 
