@@ -18,7 +18,7 @@ from ldp_server.store.interface.reading import LogReader
 from ldp_server.store.log import CollectionRecord, PeriodRecord, StoredBatch
 from ldp_server.store.postgres.arrays import uuids, uuids_of
 from ldp_server.store.postgres.connecting import Connection, Destination
-from ldp_server.store.postgres.failures import Cancelled, Lost, translated
+from ldp_server.store.postgres.failures import Interrupted, Lost, translated
 from ldp_server.store.postgres.retention import folded_counts
 from ldp_server.store.postgres.rows import COLLECTIONS, PERIODS, collection_record, period_record, together
 
@@ -102,7 +102,7 @@ class PostgresReader(LogReader):
                     return found
             except Lost as error:
                 self._drop()
-                if not left or isinstance(error, Cancelled):
+                if not left or isinstance(error, Interrupted):
                     raise
         raise AssertionError("READ_TRIES is above 0")
 
