@@ -59,7 +59,8 @@ def filled(log, *days):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"size": 5}, "are not all there"), ({"size": 7}, "are not all there"), ({"generation": 8}, "are not all there"),
+        ({"size": 5}, "are not all there"), ({"size": 7}, "are not all there"),
+        ({"generation": 8}, "are not all there"),
         ({"sequence": 1}, "changed while"), ({"sequence": 3}, "changed while"),
     ],
 )  # fmt: skip
