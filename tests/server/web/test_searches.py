@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -68,7 +69,7 @@ def ended(search):
     """Wait until a search's own thread has let go of everything."""
     assert search.analyst.closed.wait(PATIENCE)
     while search.ended is None:
-        pass
+        time.sleep(0.001)
     return search
 
 
