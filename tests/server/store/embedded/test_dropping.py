@@ -21,6 +21,7 @@ from ldp_server.store.checkpoints import (
 from ldp_server.store.errors import Corrupt, StorageError
 from ldp_server.store.log import FoldPart
 from ldp_server.store.reader import backup
+from ldp_server.store.wal import WalMover
 from tests.server.store.contract.batches import a_batch, add, held, of
 
 STORED, USED = AppendOutcome.STORED, AppendOutcome.TOKEN_USED
@@ -191,6 +192,27 @@ def test_free_pages_are_given_back_up_to_the_reserve_a_slice_at_a_time(log, monk
     swept(log)
     assert free() == min(30, reserve) + more
     assert log.append([a_batch(add(log), os.urandom(6000))]) == [STORED], "no statement is left open"
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_large_deletion_needs_little_room_in_the_write_ahead_log(log, monkeypatch, told):
+    """It is told how much a slice may write, so it is moved in between. If it is not told, all lies there at once."""
+    number, wal = add(log), log.path.with_name("log.db-wal")
+    for _ in range(10):
+        log.append([a_batch(number, os.urandom(6000)) for _ in range(100)])
+    log.finish(number)
+    log.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    log._wal.close()
+    log._wal = WalMover(log.db, log.path, start=200_000, limit=600_000)
+    monkeypatch.setattr(retention, "SLICE", 20)
+    if not told:
+        monkeypatch.setattr(log._wal, "wrote", lambda _: None)
+    log.delete_collection(number, 5)
+    largest = 0
+    while log.sweep():
+        log.tend()
+        largest = max(largest, wal.stat().st_size)
+    assert (largest < 3_000_000) is told
 
 
 # -- recent batches that fit no index
