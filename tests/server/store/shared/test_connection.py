@@ -316,3 +316,35 @@ def test_its_size_grows_with_what_it_holds(store, log):
 
 def test_posgresql_keeps_its_own_house(log):
     assert (log.tend(), log.purge(), log.renew()) == (None, True, None)
+
+
+def test_a_schema_is_brought_up_to_date_step_by_step_and_says_what_it_was(postgres):
+    from ldp_server.store.postgres.schema import MIGRATIONS, VERSION, migrate
+
+    with Destination(postgres.database()).open() as db:
+        done = []
+        steps = {number: lambda _, number=number: done.append(number) for number in (VERSION, VERSION + 1)}
+        assert migrate(db, "it") == 0
+        assert migrate(db, "it") == VERSION
+        assert migrate(db, "it", {**MIGRATIONS, **steps}) == VERSION
+        assert done == [VERSION, VERSION + 1]
+        assert db.execute("SELECT number FROM hearsay.version").fetchall() == [(VERSION + 2,)]
+        with pytest.raises(
+            WrongVersion, match=f"it has schema version {VERSION + 2}, this program knows up to {VERSION}"
+        ):
+            migrate(db, "it")
+
+
+def test_a_step_that_fails_leaves_the_version_as_it_was(postgres):
+    from ldp_server.store.postgres.schema import MIGRATIONS, VERSION, migrate
+
+    def broken(db):
+        db.execute("CREATE TABLE hearsay.half (one int)")
+        raise ZeroDivisionError
+
+    with Destination(postgres.database()).open() as db:
+        migrate(db, "it")
+        with pytest.raises(ZeroDivisionError):
+            migrate(db, "it", {**MIGRATIONS, VERSION: broken})
+        assert db.execute("SELECT number FROM hearsay.version").fetchall() == [(VERSION,)]
+        assert db.execute("SELECT to_regclass('hearsay.half')").fetchone() == (None,)
