@@ -38,6 +38,7 @@ def test_what_one_process_writes_another_object_reads(store):
         assert log.append([batch]) == [AppendOutcome.STORED]
         with closing(store.reader()) as reader:
             assert [one.payload for one in held(reader, number)] == [b"what was sent"]
+            assert (reader.record(number).shards, reader.record(number).periods) == (1, 1)
         log.close()
 
 

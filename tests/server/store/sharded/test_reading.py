@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import closing
 
 import pytest
@@ -315,3 +316,12 @@ def test_a_database_from_another_time_is_damage_whichever_it_is(log):
             lambda db, number=number: db.execute("DELETE FROM hearsay.collections WHERE number = %s", (number,))
         )
         log.check()
+
+
+def test_the_one_that_leads_is_the_one_that_leads_in_the_first_database(store, log):
+    other = store.writer()
+    assert [log.lead(), other.lead(), log.lead()] == [True, False, True]
+    log.close()
+    while not other.lead():  # the server notices that its connection ended
+        time.sleep(0.01)
+    other.close()
