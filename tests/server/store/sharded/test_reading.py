@@ -222,9 +222,10 @@ def test_there_is_more_to_do_if_there_is_in_one_of_them(log, monkeypatch, work):
     assert log.purge() is True
 
 
-def test_a_store_is_opened_without_one_of_its_databases_but_not_without_the_first(store, addresses, log, monkeypatch):
+@pytest.mark.parametrize("gone", [1, 2])
+def test_a_store_is_opened_without_one_of_its_databases_but_not_without_the_first(store, log, monkeypatch, gone):
     nowhere = Destination("postgresql://hearsay@/hearsay?host=/nowhere")
-    monkeypatch.setattr(store._destinations[2], "_conninfo", nowhere._conninfo)
+    monkeypatch.setattr(store._destinations[gone], "_conninfo", nowhere._conninfo)
     for opened in (store.reader(), store.writer(), *store.writers()):
         opened.close()
     store.require_rights(keeps=True)
