@@ -271,8 +271,8 @@ class Storage:
         if not reason.strip():
             raise InvalidSpec("a reset needs a reason: say why the ledger may be trusted again")
         with self._front.lock, self._back.lock:
-            found = str(self.problem() or "nothing").replace(str(self.path), "").strip()
-            found = found.split(";")[0]
+            found = str(self.problem() or "nothing").split(";")[0]
+            found = found.replace(f" {self.path}", "").removeprefix(f"{self.path}: ")  # the path says nothing to a user
             self._drop()
             self.witness.forget()
             self._opening.verified = False

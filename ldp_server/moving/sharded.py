@@ -204,5 +204,5 @@ class ShardedEnd(End):
 def _free(number: int, taken: set[int]) -> int:
     """The number of a period's record, or the next one that no record of another database has."""
     while number in taken:
-        number = _DRAWN + (number + 1) % _DRAWN
+        number = _DRAWN + (number + 1) % (_DRAWN - 1)  # the last one is left out (store/catalog.py)
     return number

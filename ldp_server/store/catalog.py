@@ -18,7 +18,8 @@ from ldp_server.store.log import KINDS, Admission, CollectionRecord, NewCollecti
 __all__ = ["Catalog", "period_check"]
 
 _DRAWN = 1 << 22
-"""Numbers from here on are drawn for periods; numbers of collections are below. A position has room for 23 bits."""
+"""Numbers from here on are drawn for periods; numbers of collections are below. A position has room for 23 bits, and
+the last number is left out: its places would end at 2^63, which is no integer of SQLite's."""
 _DAMAGED = "the row of a collection is damaged: restore a backup (docs/operating.md)"
 
 _SELECT = (
@@ -136,7 +137,7 @@ class Catalog:
     def add_period(self, collection: int, period: int) -> int:
         """Enter a period and return its number."""
         while True:
-            number = _DRAWN + secrets.randbelow(_DRAWN) if period else collection
+            number = _DRAWN + secrets.randbelow(_DRAWN - 1) if period else collection
             row = (number, collection, period, period_check(number, collection, period))
             statement = "INSERT OR IGNORE INTO periods (number, collection, period, tag) VALUES (?, ?, ?, ?)"
             if self._db.execute(statement, row).rowcount:

@@ -73,7 +73,8 @@ def _translate(error: sqlite3.Error, path: Path) -> StorageError:
         return DiskFull(f"no space left for {path}: free some, nothing acknowledged was lost")
     if primary in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
         return ReadOnly(f"{path} cannot be written: check the disk, the owner and the mode")
-    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}:
+    flipped = code is None and "decode to UTF-8" in str(error)  # a text in the database; the driver gives it no code
+    if flipped or primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}:
         return Corrupt(f"{path} is damaged or not a Hearsay database: restore a backup (docs/operating.md)")
     if primary == sqlite3.SQLITE_CANTOPEN:
         return StorageError(f"{path} cannot be opened: check that the directory exists and who owns it")

@@ -121,5 +121,6 @@ def give_back(db: sqlite3.Connection) -> bool:
     free: int = db.execute("PRAGMA freelist_count").fetchone()[0]
     if free <= SPARE_PAGES:
         return False
-    db.execute(f"PRAGMA incremental_vacuum({SLICE})").fetchall()
+    # By a script: `execute` would end after the first page, because the pragma's rows have no columns.
+    db.executescript(f"PRAGMA incremental_vacuum({min(SLICE, free - SPARE_PAGES)})")
     return bool(db.execute("PRAGMA freelist_count").fetchone()[0] < free)

@@ -220,6 +220,19 @@ class SqliteLog(SqliteReader, ReportLog):
         return self._catalog.existing(number)
 
     def sweep(self) -> bool:
+        rows, free = self.db.total_changes, self._free_pages()
+        found = self._sweep_slice()
+        if found:  # rows and pages that are dropped are overwritten, and pages that are given back are moved
+            pages = self.db.total_changes - rows + abs(self._free_pages() - free)
+            self._wal.wrote(PAGE * pages)
+        return found
+
+    def _free_pages(self) -> int:
+        with translated(self.path):
+            free: int = self.db.execute("PRAGMA freelist_count").fetchone()[0]
+        return free
+
+    def _sweep_slice(self) -> bool:
         for number in sorted(self._to_sweep):
             period = self.period(number)
             if period is not None and self._transaction(lambda db, one=period: retention.sweep_slice(db, one)):  # type: ignore[misc]

@@ -15,11 +15,15 @@ from psycopg_pool import PoolTimeout
 
 from ldp_server.store.errors import Corrupt, DiskFull, InUse, ReadOnly, StorageError, WrongVersion
 
-__all__ = ["Again", "Lost", "failure", "translated"]
+__all__ = ["Again", "Interrupted", "Lost", "failure", "translated"]
 
 
 class Lost(StorageError):
     """The connection ended, or the server said that it ends all of them."""
+
+
+class Interrupted(Lost):
+    """Somebody ended the statement on purpose: `interrupt`, or an administrator."""
 
 
 class Again(StorageError):
@@ -59,6 +63,7 @@ _KINDS: tuple[tuple[tuple[type[Exception], ...], type[StorageError], str], ...] 
         InUse,
         "all connections to {name} are in use, or it does not answer: try again, or look at what blocks them",
     ),
+    ((errors.QueryCanceled,), Interrupted, "{name}: {said}"),
     ((psycopg.OperationalError, psycopg.InterfaceError), Lost, "the connection to {name} was lost: {said}"),
 )
 """The first one that fits is taken: most of them are operational errors too."""

@@ -41,7 +41,7 @@ BEGIN
     RETURN found_one;
 END $$;
 
--- The row of a period; made if this is its first batch.
+-- The row of a period; made if this is its first batch. 8388607 is left out: on SQLite it has no places (catalog.py).
 CREATE OR REPLACE FUNCTION hearsay.period_of(c integer, p bigint) RETURNS hearsay.periods
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -53,7 +53,7 @@ BEGIN
         IF FOUND THEN
             RETURN row;
         END IF;
-        drawn := CASE WHEN p = 0 THEN c ELSE 4194304 + floor(random() * 4194304)::integer END;
+        drawn := CASE WHEN p = 0 THEN c ELSE 4194304 + floor(random() * 4194303)::integer END;
         INSERT INTO hearsay.periods (number, collection, period, tag)
         VALUES (drawn, c, p, substr(sha256(convert_to(format('%s %s %s', drawn, c, p), 'UTF8')), 1, 8))
         ON CONFLICT DO NOTHING;

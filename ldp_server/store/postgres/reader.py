@@ -18,14 +18,14 @@ from ldp_server.store.interface.reading import LogReader
 from ldp_server.store.log import CollectionRecord, PeriodRecord, StoredBatch
 from ldp_server.store.postgres.arrays import uuids, uuids_of
 from ldp_server.store.postgres.connecting import Connection, Destination
-from ldp_server.store.postgres.failures import Lost, translated
+from ldp_server.store.postgres.failures import Interrupted, Lost, translated
 from ldp_server.store.postgres.retention import folded_counts
 from ldp_server.store.postgres.rows import COLLECTIONS, PERIODS, collection_record, period_record, together
 
 __all__ = ["PostgresReader"]
 
 READ_TRIES = 2
-"""How often a question is asked, if its connection is lost."""
+"""How often a question is asked, if its connection is lost. One that was cancelled is not asked again."""
 _MOST_BLOCKS = 64
 _BLOCKS = (
     "SELECT b.last, array_send(b.ids), array_send(b.digests), b.lengths, b.payload FROM hearsay.periods p "
@@ -100,9 +100,9 @@ class PostgresReader(LogReader):
                 with translated(self.name):
                     found: list[tuple[Any, ...]] = self._open().execute(query.encode(), values, binary=True).fetchall()
                     return found
-            except Lost:
+            except Lost as error:
                 self._drop()
-                if not left:
+                if not left or isinstance(error, Interrupted):
                     raise
         raise AssertionError("READ_TRIES is above 0")
 

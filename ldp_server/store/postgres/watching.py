@@ -7,12 +7,11 @@ import threading
 from types import TracebackType
 from typing import Self
 
-import psycopg
-
 from ldp_server.store.errors import StorageError
 from ldp_server.store.interface.store import Changed, CosignedList
 from ldp_server.store.postgres.connecting import Connection, Destination
 from ldp_server.store.postgres.entering import CHANGED
+from ldp_server.store.postgres.failures import translated
 from ldp_server.store.postgres.rows import COLLECTIONS, collection_record
 
 __all__ = ["CatalogueWatch"]
@@ -51,11 +50,12 @@ class CatalogueWatch:
         told = False
         while not self._ending.is_set():
             try:
-                with self._destination.connect(writes=False) as connection:
+                name = self._destination.name
+                with translated(name), self._destination.connect(writes=False) as connection:
                     told = False
                     connection.execute(f"LISTEN {CHANGED}".encode())
                     self._follow(connection)
-            except (StorageError, psycopg.Error) as error:
+            except StorageError as error:
                 if not told:
                     LOGGER.warning("changes of collections are not seen", extra={"fields": {"reason": str(error)}})
                 told = True

@@ -128,27 +128,31 @@ class ShardedLog(ShardedReader, ReportLog):
 
     def lay_anew(self) -> bool:
         for shard, log in enumerate(self._logs):
-            self._tended(shard, log.lay_anew)
+            works = [log.lay_anew]
             if shard:
-                self._tended(shard, lambda shard=shard, log=log: bool(follow(self._home, log, shard)))  # type: ignore[misc]
+                works.append(lambda shard=shard, log=log: bool(follow(self._home, log, shard)))  # type: ignore[misc]
+            self._tended(shard, *works)
         return False
 
     def sweep(self) -> bool:
         more = [self._tended(shard, log.sweep) for shard, log in enumerate(self._logs)]
         return any(more)
 
-    def _tended(self, shard: int, work: Callable[[], bool]) -> bool:
+    def _tended(self, shard: int, *works: Callable[[], bool]) -> bool:
         """Do what is to be done in one database. If it is away the others are not to wait for it."""
-        try:
-            more = work()
-        except StorageError as error:
-            if not shard:
-                raise
-            if shard not in self._away:
-                LOGGER.warning("a database of the store cannot be tended", extra={"fields": {"reason": str(error)}})
+        more, failed = False, None
+        for work in works:
+            try:
+                more = work() or more
+            except StorageError as error:
+                if not shard:
+                    raise
+                failed = failed or error
+        if failed is None:
+            self._away.discard(shard)
+        elif shard not in self._away:
+            LOGGER.warning("a database of the store cannot be tended", extra={"fields": {"reason": str(failed)}})
             self._away.add(shard)
-            return False
-        self._away.discard(shard)
         return more
 
     def purge(self) -> bool:

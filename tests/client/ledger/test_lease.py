@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from ldp_client import BudgetExceeded, Policy
+from ldp_client import BudgetExceeded, Policy, PolicyRefused
 from ldp_client.ledger.lease import LEASE_SECONDS
 from tests.client.conftest import NOW, daily, make
 
@@ -294,3 +294,23 @@ def test_what_is_known_in_memory_is_bounded(open_client, wide, monkeypatch):
     client.flush()
     assert len(client._lease._known) == 0
     assert not client.report(make(0), "b").made  # the ledger knows
+
+
+def test_a_window_that_is_over_pays_nothing_from_a_lease(open_client, wide, clock):
+    """Neither with a lease that is open, where the latest moment that was seen counts, nor with one to come."""
+    client, short, long = open_client(policy=wide, lease="10"), make(0, closes=NOW + 10), make(1)
+    clock.advance(9)
+    assert client.report(long, "a").made
+    clock.advance(1)
+    for _ in range(2):
+        with pytest.raises(PolicyRefused, match="closed at 2027-01-15 08:00:10 UTC"):
+            client.report(short, "a")
+        clock.advance(-5)
+    client.flush()
+    assert rows(client)["answers"] == 1
+    client.close()
+    clock.advance(20)
+    later = open_client(policy=wide, lease="10")
+    with pytest.raises(PolicyRefused, match="closed at"):
+        later.report(short, "a")
+    assert later.ledger().spent == 1, "no lease was opened for it"

@@ -101,3 +101,32 @@ def sizes(addresses, store):
     from ldp_server.store.postgres import PostgresStore
 
     return [PostgresStore(one, place).usage() for one, place in zip(addresses, store._destinations, strict=True)]
+
+
+@pytest.mark.parametrize("roles", [True, False])
+def test_roles_get_their_rights_in_every_database_if_they_are_asked_for(postgres, tmp_path, roles):
+    """A role belongs to the whole PostgreSQL, and what it may do to each database."""
+    found = [postgres.database() for _ in range(2)]
+    open_store(found[0], tmp_path).prepare(roles=True)  # so that the roles are there in any case
+    store = open_store(" ".join([postgres.database(), *found[1:]]), tmp_path)
+    store.prepare(roles=roles)
+    for destination in store._destinations:
+        with destination.open() as db:
+            for role in ("hearsay_collector", "hearsay_keeper"):
+                row = db.execute("SELECT has_schema_privilege(%s, 'hearsay', 'USAGE')", (role,)).fetchone()
+                assert row == (roles,)
+
+
+def test_a_database_that_is_added_joins_the_family_of_the_others(postgres, tmp_path):
+    found = [postgres.database() for _ in range(3)]
+    families = []
+    for count in (2, 3, 3):
+        store = open_store(" ".join(found[:count]), tmp_path)
+        store.prepare()
+        for place, destination in enumerate(store._destinations):
+            with destination.open() as db:
+                row = db.execute("SELECT place, shards, family FROM hearsay.shard").fetchone()
+            assert row[:2] == (place, count)
+            families.append(row[2])
+    assert len(set(families)) == 1
+    store.writer().close()

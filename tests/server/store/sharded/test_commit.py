@@ -3,7 +3,6 @@
 import os
 import queue
 import threading
-import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -158,7 +157,6 @@ def test_a_part_that_fails_is_an_error_and_the_rest_comes_with_the_next_try(log,
             again = commit.found.get(timeout=PATIENCE)
             if again.error is None:
                 break
-            time.sleep(0.02)  # the writer pauses before it tries the database again
         assert (again.outcome, again.reports, again.replayed) == (STORED, 2, 2)
     assert sorted(b"".join(batch.payload for batch in held(log, number))) == sorted(payload)
 
