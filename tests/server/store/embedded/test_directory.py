@@ -134,6 +134,9 @@ def test_a_log_that_is_gone_is_not_begun_anew(store, tmp_path):
     with pytest.raises(StorageError, match=r"log\.db is missing, though access\.db is there: restore a backup"):
         store.serving()
     directory.log.touch()
+    with pytest.raises(StorageError, match=r"log\.db has no bytes, though access\.db is there: restore a backup"):
+        store.serving()
+    directory.access.unlink()
     with store.serving():
         pass
 
