@@ -57,10 +57,10 @@ def limits_of(code: BulkCode) -> Limits:
     """Return the limits of a sketch's tests.
 
     An expander's relatives are found by its searches from every team, so they are compared with the item, and the test
-    against near-copies that nobody found may be lenient. A tree has one search and the strict test alone.
+    against near-copies that nobody found may be lenient. A tree has one search and the test alone, which is stricter.
     """
     if isinstance(code, BulkTreeCode):
-        return {"copy_tail": 2e-4, "doubt": math.inf}
+        return {"copy_tail": 2e-3, "doubt": math.inf}
     return {"copy_tail": 1e-2, "doubt": 0.1}
 
 
