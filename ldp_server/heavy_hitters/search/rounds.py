@@ -212,9 +212,9 @@ class _Search:
             self.model.refit()
 
     def _put_back(self, given: int) -> bool:
-        """Leave out of the model what searches found above the threshold and tests refuse; return whether there was any.
+        """Leave out of the model what reached the threshold and fails the tests; return whether there was any.
 
-        Those that were in the model before the first search, so many, stay: a dictionary's candidates have other tests.
+        What was in the model before the first search, the first so many, stays: candidates have other tests.
         """
         model = self.model
         model.refit()
