@@ -42,7 +42,7 @@ from ldp_server.heavy_hitters.promise import (
     told,
 )
 from ldp_server.heavy_hitters.recall import miss_law
-from ldp_server.heavy_hitters.search.acceptance import Noise
+from ldp_server.heavy_hitters.search.acceptance import LONG, Noise
 from ldp_server.heavy_hitters.search.tails import normal_quantile
 from ldp_server.heavy_hitters.search.tree import MOST_CELLS
 
@@ -55,8 +55,8 @@ _TOLERANCE = 1.03
 _PROFILES = tuple(itertools.product((4, 2, 0), (7, 8), (2, 1)))
 """A tree's profiles: by how many bits the first payload is shorter than the cell, the bits of the other levels' hashes,
 and the number of levels that only check."""
-_LONG, _LONG_PROFILES = 160, tuple(itertools.product((4, 3, 2, 1, 0), (9,), (2, 1)))
-"""Beyond so many bits, the law would choose too few bits of hash: it leaves out that beams fill with near-copies of
+_LONG_PROFILES = tuple(itertools.product((4, 3, 2, 1, 0), (9,), (2, 1)))
+"""Of long items. There the law would choose too few bits of hash: it leaves out that beams fill with near-copies of
 other items, the more the longer items are. 9 bits measured best (docs/heavy-hitters.md)."""
 _PROFILE_AT = 1.16  # x D_opt
 _SORTED = 12
@@ -171,7 +171,7 @@ def _profiled(epsilon: Epsilon, size: int, cell_bits: int, q: int, t: int) -> Tr
     bar = normal_quantile(math.log(false) - math.log(size)) + MIXTURES["paths"]
     z = _PROFILE_AT * math.sqrt(2 * (math.log(size) + math.log(2 / BETA)))
     found: list[tuple[float, int, TreeSketch]] = []
-    for first, hashed, checks in _PROFILES if bits <= _LONG else _LONG_PROFILES:
+    for first, hashed, checks in _PROFILES if bits <= LONG else _LONG_PROFILES:
         start, step = min(bits, max(1, cell_bits - first)), max(1, cell_bits - hashed)
         if -(-(bits - start) // step) + 1 + checks <= MAX_LEVELS:
             tree = TreeSketch(epsilon, size, _SEED, start, step, cell_bits, q, t, check_levels=checks)

@@ -47,9 +47,9 @@ LEAST_BETA = 1e-6
 """Below, the normal laws of recall.py say little."""
 PROBABILITY = 0.95
 """The probability with which an item taken alone is listed at its promised frequency."""
-MIXTURES = {"soft": 0.1, "paths": 0.35}
-"""By decoder. "soft" compares each item with the elements that share its cells, so the rest of the margin is about the
-noise: it divides the expected items from noise by 2.5."""
+MIXTURES = {"soft": 0.1, "paths": 0.1}
+"""By decoder. The tests are about elements that share cells with an item, so the margin is about the noise: it divides
+the expected items from noise by 2.5 for 64-bit items, and by more for longer ones."""
 _STEPS = 40
 
 

@@ -12,10 +12,12 @@ import numpy.typing as npt
 from ldp_server.arrays.team_cells import BulkCode, BulkTreeCode
 from ldp_server.heavy_hitters.search.tails import chi_square_quantile, normal_quantile
 
-__all__ = ["Acceptance", "Limits", "Noise", "Settings", "limits_of"]
+__all__ = ["LONG", "Acceptance", "Limits", "Noise", "Settings", "limits_of"]
 
 Floats = npt.NDArray[np.float64]
 
+LONG = 160
+"""Items of more bits are long for a tree."""
 _STRONG, _LENIENT = 1.3, 0.4
 _STEPS = 30
 _SURE = 50.0
@@ -57,10 +59,11 @@ def limits_of(code: BulkCode) -> Limits:
     """Return the limits of a sketch's tests.
 
     An expander's relatives are found by its searches from every team, so they are compared with the item, and the test
-    against near-copies that nobody found may be lenient. A tree has one search and the strict test alone.
+    against near-copies that nobody found may be lenient. A tree has one search, and the test alone. Where that search
+    loses more items, more of their near-copies are found without them, so long items have the strictest test.
     """
     if isinstance(code, BulkTreeCode):
-        return {"copy_tail": 2e-4, "doubt": math.inf}
+        return {"copy_tail": 2e-3 if code.bits <= LONG else 2e-4, "doubt": math.inf}
     return {"copy_tail": 1e-2, "doubt": 0.1}
 
 

@@ -44,6 +44,13 @@ class Model:
         for m in range(self.teams):
             self.residual[m].subtract(cells[m : m + 1], np.array([z * self.weights[m]]))
 
+    def keep(self, which: npt.NDArray[np.bool_]) -> None:
+        """Keep these items alone; the scores of the others are added again."""
+        out = np.flatnonzero(~which)
+        for m in range(self.teams):
+            self.residual[m].subtract(self.cells[out, m], -self.scores[out] * self.weights[m])
+        self.cells, self.scores = self.cells[which], self.scores[which]
+
     def _overlap(self) -> Floats:
         """Entry (i, j): the sum of u_m^2 over the teams in which items i and j share a cell."""
         gram = np.zeros((len(self.cells), len(self.cells)))

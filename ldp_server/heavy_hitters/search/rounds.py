@@ -191,11 +191,13 @@ class _Search:
 
         An expander's first rounds take only items far above the threshold. Near it, a candidate may be a mixture of
         others that lie just below, and only the last rounds' wide searches find these, so that all are fitted together.
+        In a tree, elements that nobody holds were modelled in the place of what a later search finds. So at the end
+        those that failed the tests are put back once, and the last rounds search again.
         """
         lows = [self.settings.threshold, self.suspect - _MOST_SHARED]
         if self.compares:
             lows.insert(0, _CLEAR * self.settings.threshold)
-        stage = 0
+        stage, again, given = 0, not self.compares, len(self.messages)
         for number in range(1, self.settings.rounds + 1):
             if len(self.messages) >= self.settings.most:
                 break
@@ -203,9 +205,28 @@ class _Search:
                 self.hooks.on_round(number)
             done = self._done(stage, lows, self._round(lows[stage], stage > 0))
             if done and stage == len(lows) - 1:
-                break
+                if not (again and self._put_back(given)):
+                    break
+                again = done = False
             stage += done
             self.model.refit()
+
+    def _put_back(self, given: int) -> bool:
+        """Leave out of the model what reached the threshold and fails the tests; return whether there was any.
+
+        What was in the model before the first search, the first so many, stays: candidates have other tests.
+        """
+        model = self.model
+        model.refit()
+        values = model.at(model.cells) + model.scores[:, None] * self.weights
+        failed = (model.scores >= self.settings.threshold) & ~self.tests.proved(values, model.scores)
+        failed[:given] = False
+        if not failed.any():
+            return False
+        model.keep(~failed)
+        self.messages = self.messages[~failed]
+        self.doubts = [doubt for doubt, left_out in zip(self.doubts, failed, strict=True) if not left_out]
+        return True
 
     def _done(self, stage: int, lows: list[float], best: float) -> bool:
         """Return whether a stage is over after a round that added a candidate with this score, the best one."""
@@ -227,13 +248,13 @@ class _Search:
         if self.hooks.in_domain is not None and len(found.z):
             found = found.part(self.hooks.in_domain(found.messages))
         before = len(self.messages)
-        self._take_in(found, low)
+        self._take_in(found, low, last)
         return float(self.model.scores[before:].max(initial=0.0))
 
-    def _take_in(self, found: _Found, low: float) -> None:
+    def _take_in(self, found: _Found, low: float, last: bool = False) -> None:
         """Add the best of what is new to the model."""
         found = found.part(~np.isin(keys_of(found.messages), self.seen))
-        added = found.messages[self._accept(found, low)]
+        added = found.messages[self._accept(found, low, last)]
         self.seen = np.concatenate([self.seen, keys_of(added)])
         self.messages = np.concatenate([self.messages, added])
 
@@ -273,7 +294,7 @@ class _Search:
         strong = found.z >= self.settings.threshold
         return int((strong & self.tests.passed(found.values, found.z)).sum()) > _MANY
 
-    def _accept(self, found: _Found, low: float) -> list[int]:
+    def _accept(self, found: _Found, low: float, last: bool) -> list[int]:
         """Add candidates to the model: the best of the joint fit first, each tested on what the earlier ones left.
 
         If none passes, at most one is added by `_accept_one`. Return the places of those added.
@@ -296,7 +317,7 @@ class _Search:
         strong = np.flatnonzero(z >= max(low, settings.threshold))[:_MOST_JOINT]
         if added or not len(strong):
             return added
-        return [self._accept_one(found, strong)]
+        return self._accept_one(found, strong, last)
 
     def _doubt(self, found: _Found, place: int, score: float) -> float:
         """Return the likelihood of the candidate's relatives over its own, on what better candidates leave."""
@@ -306,11 +327,12 @@ class _Search:
         related[place] = False
         return self.tests.doubt(score, self.model.at(found.cells[related]) @ self.weights)
 
-    def _accept_one(self, found: _Found, strong: Ints) -> int:
+    def _accept_one(self, found: _Found, strong: Ints, last: bool) -> list[int]:
         """Add the best of the strong candidates that pass when capped; if none does, the first; return its place.
 
         The first is modelled although the last tests will not list it. Otherwise it would fill every later beam and
-        hide the items that are still to be found.
+        hide the items that are still to be found. A tree's last rounds alone do so: a wider search may find what the
+        first is a near-copy of.
         """
         cells, z = found.cells[strong], found.z[strong]
         cut, left = self.tests.capped(found.values[strong])
@@ -319,9 +341,11 @@ class _Search:
         if len(robust):
             best = int(robust[np.argmax(joint_fit(cells[robust], z[robust], self.weights))])
             score = float(left[best])
+        elif not (last or self.compares):
+            return []
         self.doubts.append(self._doubt(found, int(strong[best]), float(z[best])))
         self.model.add(cells[best], score)
-        return int(strong[best])
+        return [int(strong[best])]
 
     def listed(self, candidates: Candidates | None) -> Listed:
         """Fit everything together once more, and list what passes. In a crowd the bar rises (acceptance.py)."""

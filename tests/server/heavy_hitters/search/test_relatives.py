@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ldp_client.protocol.domain import Strings
 from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters.results import _mixed
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, limits_of
@@ -45,7 +46,9 @@ def keys(found):
 
 def test_limits_are_those_of_the_sketch():
     assert limits_of(CODE) == {"copy_tail": 1e-2, "doubt": 0.1}
-    assert limits_of(bulk_code(collection("tree-sketch", TREE).randomizer)) == {"copy_tail": 2e-4, "doubt": math.inf}
+    assert limits_of(bulk_code(collection("tree-sketch", TREE).randomizer)) == {"copy_tail": 2e-3, "doubt": math.inf}
+    long = collection("tree-sketch", TREE, domain=Strings(32)).randomizer
+    assert limits_of(bulk_code(long)) == {"copy_tail": 2e-4, "doubt": math.inf}
 
 
 def test_a_doubt_is_the_sum_of_likelihood_ratios():
