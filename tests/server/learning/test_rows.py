@@ -134,49 +134,59 @@ def test_a_saved_model_says_what_the_fitted_one_says(estimator, classes, tmp_pat
     )
 
 
-def test_a_file_that_is_no_model_is_refused(tmp_path):
-    """Wrong versions, numbers that do not fit, trees that go round: one line."""
-    good = json.loads(SavedModel(("a", "b"), Encoding((FeatureColumn("x"),)), (0.0, 1.0), ((0.0,), (2.0,))).to_json())
-    leaf, file = {"shares": [1, 0]}, tmp_path / "m.json"
-    tree = {**{key: value for key, value in good.items() if key != "linear"}, "tree": [leaf]}
-    split = {"feature": 0, "limit": 0.5, "below": 1, "above": 2}
-    for fine in (good, tree, {**tree, "tree": [split, leaf, leaf]}):
-        file.write_text(json.dumps(fine))
-        read_model(file)
-    for wrong in (
-        {**good, "version": 2},
-        {**good, "format": "other"},
-        {**good, "classes": ["a"]},
-        {**good, "columns": [{"name": "x"}, {"name": "y"}]},
-        {**good, "columns": [{"name": "x", "spread": 0}]},
-        {**good, "linear": {"constants": [0, float("nan")], "coefficients": [[0], [2]]}},
-        {**good, "linear": {"constants": [0, 1], "coefficients": [[0], [2, 3]]}},
-        {**tree, "tree": [{**split, "below": 0}, leaf, leaf]},
-        {**tree, "tree": [{**split, "above": 3}, leaf, leaf]},
-        {**tree, "tree": [{**split, "feature": 1}, leaf, leaf]},
-        {**tree, "tree": [{"shares": [1]}]},
-        {**tree, "tree": [{"shares": [1, float("nan")]}]},
-        {**tree, "tree": [{"shares": [2, -1]}]},
-        {**tree, "tree": [{**split, "limit": float("inf")}, leaf, leaf]},
-        {**tree, "tree": [{**split, "below": float("inf")}, leaf, leaf]},
-        {**good, "columns": [{"name": "x", "mean": 10**400}]},
-        {**good, "columns": [{"name": ["x"]}]},
-        {
-            **good,
-            "columns": [{"name": "x"}, {"name": "x"}],
-            "linear": {"constants": [0, 1], "coefficients": [[0, 0]] * 2},
-        },
-        {**good, "columns": [], "linear": {"constants": [0, 1], "coefficients": [[], []]}},
-        {**good, "classes": ["a", "a"]},
-        {**good, "classes": [], "linear": {"constants": [], "coefficients": []}},
-        {**tree, "classes": [], "tree": [{"shares": []}]},
+GOOD = json.loads(SavedModel(("a", "b"), Encoding((FeatureColumn("x"),)), (0.0, 1.0), ((0.0,), (2.0,))).to_json())
+LEAF = {"shares": [1, 0]}
+TREE = {**{key: value for key, value in GOOD.items() if key != "linear"}, "tree": [LEAF]}
+SPLIT = {"feature": 0, "limit": 0.5, "below": 1, "above": 2}
+TWICE = {"columns": [{"name": "x"}, {"name": "x"}], "linear": {"constants": [0, 1], "coefficients": [[0, 0]] * 2}}
+
+
+@pytest.mark.parametrize("fine", [GOOD, TREE, {**TREE, "tree": [SPLIT, LEAF, LEAF]}])
+def test_a_model_is_read(tmp_path, fine):
+    (tmp_path / "m.json").write_text(json.dumps(fine))
+    assert read_model(tmp_path / "m.json").classes == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {**GOOD, "version": 2},
+        {**GOOD, "format": "other"},
+        {**GOOD, "classes": ["a"]},
+        {**GOOD, "columns": [{"name": "x"}, {"name": "y"}]},
+        {**GOOD, "columns": [{"name": "x", "spread": 0}]},
+        {**GOOD, "linear": {"constants": [0, float("nan")], "coefficients": [[0], [2]]}},
+        {**GOOD, "linear": {"constants": [0, 1], "coefficients": [[0], [2, 3]]}},
+        {**TREE, "tree": [{**SPLIT, "below": 0}, LEAF, LEAF]},
+        {**TREE, "tree": [{**SPLIT, "above": 3}, LEAF, LEAF]},
+        {**TREE, "tree": [{**SPLIT, "feature": 1}, LEAF, LEAF]},
+        {**TREE, "tree": [{"shares": [1]}]},
+        {**TREE, "tree": [{"shares": [1, float("nan")]}]},
+        {**TREE, "tree": [{"shares": [2, -1]}]},
+        {**TREE, "tree": [{**SPLIT, "limit": float("inf")}, LEAF, LEAF]},
+        {**TREE, "tree": [{**SPLIT, "below": float("inf")}, LEAF, LEAF]},
+        {**GOOD, "columns": [{"name": "x", "mean": 10**400}]},
+        {**GOOD, "columns": [{"name": ["x"]}]},
+        {**GOOD, **TWICE},
+        {**GOOD, "columns": [], "linear": {"constants": [0, 1], "coefficients": [[], []]}},
+        {**GOOD, "classes": ["a", "a"]},
+        {**GOOD, "classes": [], "linear": {"constants": [], "coefficients": []}},
+        {**TREE, "classes": [], "tree": [{"shares": []}]},
         {},
         [],
         "[" * 100_000,
-    ):
-        file.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
-        with pytest.raises(InvalidSpec, match="no model that `ldp-server learn` has written"):
-            read_model(file)
+    ],
+    ids=range(25),
+)
+def test_a_file_that_is_no_model_is_refused(tmp_path, wrong):
+    """Wrong versions, numbers that do not fit, trees that go round: one line."""
+    file = tmp_path / "m.json"
+    file.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
+    with pytest.raises(InvalidSpec, match="no model that `ldp-server learn` has written"):
+        read_model(file)
+
+
+def test_a_model_that_is_not_there_is_no_model(tmp_path):
     with pytest.raises(InvalidSpec, match="no model"):
         read_model(tmp_path / "missing.json")
 
