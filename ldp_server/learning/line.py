@@ -20,8 +20,8 @@ Chebyshev's inequality, which holds for every law: sqrt(1/(1 - confidence)) stan
 tell each other apart at this noise, nothing is said: the smallest eigenvalue of the correlations of the x has to be
 `CLEAR` standard errors above 0. A slope is divided by the spread of its field. Where that is hardly known, the slope's
 errors are not normal: each spread has to be `SPREAD` standard errors above 0 (`CLEAR` where the intervals are those of
-Chebyshev's inequality). Of 300 users, 5% of whom do not have the
-usual value, the 95% interval of a slope held in 70% at epsilon 2 before.
+Chebyshev's inequality). Without this, the 95% interval of a slope held in 70% of crowds of 300 users at epsilon 2, of
+whom 5% did not have the usual value.
 
 A moment is about the users who have both of its fields. Where fields are missing for many users, the line is about a
 mixture of users, and should not be asked for.

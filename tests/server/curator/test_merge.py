@@ -48,7 +48,8 @@ def test_the_interval_holds_and_is_narrower_than_either(shares):
         local += (row.reports - shares[0]) ** 2
         assert row.standard_error <= min(row.volunteers_error, row.reports_error)
     assert inside / runs >= 0.925
-    assert error < 1.03 * min(alone, local)
+    # Weights go by cautious variances, so that intervals hold also for few people: that costs a few percent at most.
+    assert error < 1.06 * min(alone, local)
 
 
 def test_the_warning_is_rare_where_there_is_one_population_and_certain_where_there_are_two():

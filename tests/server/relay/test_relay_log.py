@@ -87,7 +87,6 @@ def test_what_is_held_is_counted_by_collection(log):
     found = standing(log, number)
     assert (found.held, found.outgoing, found.short, found.bytes, found.newest) == (2, 0, 0, 2 * WIDTH, 0)
     assert (standing(log, other).held, log.bytes) == (3, 5 * WIDTH)
-    assert (log.first_round(number), log.first_round(99)) == (0, None)
 
 
 def test_a_unit_is_held_once_whatever_it_comes_with(log):
