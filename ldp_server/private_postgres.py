@@ -13,9 +13,9 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,6 +31,11 @@ _PATIENCE = 60.0
 _SETTINGS = ("max_connections=200", "dynamic_shared_memory_type=mmap")
 """A server that is killed must leave nothing behind outside of its folder."""
 _OLDEST = 15
+_AS_USER = """import os, sys
+os.setgroups([])
+os.setgid(int(sys.argv[1]))
+os.setuid(int(sys.argv[2]))
+os.execv(sys.argv[3], sys.argv[3:])"""
 
 
 def programs() -> Path:
@@ -120,12 +125,11 @@ class PrivatePostgres:
         arguments = [word for option in (*here, *_SETTINGS, *self._settings) for word in ("-c", option)]
         with (self.root / "log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own program
-                [str(self._programs / "postgres"), "-D", str(self.data), *arguments],
+                self._command("postgres", "-D", str(self.data), *arguments),
                 stdout=log,
                 stderr=log,
                 cwd=self.root,
                 start_new_session=True,
-                **self._as_user(),  # type: ignore[call-overload]  # the three arguments that name a user
             )
         until = time.monotonic() + _PATIENCE
         while not self._takes_connections():
@@ -144,13 +148,17 @@ class PrivatePostgres:
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         """Run one of PostgreSQL's programs as the server's user."""
-        command: Sequence[str] = [str(self._programs / program), *arguments]
-        return subprocess.run(command, capture_output=True, check=False, cwd=self.root, **self._as_user())  # type: ignore[call-overload,no-any-return]  # noqa: S603
+        return subprocess.run(self._command(program, *arguments), capture_output=True, check=False, cwd=self.root)  # noqa: S603
 
-    def _as_user(self) -> dict[str, object]:
+    def _command(self, program: str, *arguments: str) -> list[str]:
+        """What runs a program as the server's user.
+
+        `subprocess` could change the user itself, but only in a fork of this process, which gRPC does not survive.
+        """
+        command = [str(self._programs / program), *arguments]
         if self._user is None:
-            return {}
-        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+            return command
+        return [sys.executable, "-I", "-S", "-c", _AS_USER, str(self._user.pw_gid), str(self._user.pw_uid), *command]
 
     def crash(self) -> None:
         """End the server and all its processes at once with SIGKILL."""

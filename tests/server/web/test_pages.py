@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -14,6 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from ldp_client.collection import Collection
+from ldp_client.errors import ServerRefused
 from ldp_client.protocol.domain import Categories, Integers
 from ldp_client.sending.gateway import Gateway
 from ldp_client.sending.transport import Accepted, Batch
@@ -149,11 +151,16 @@ async def test_the_pages_have_the_numbers_of_the_analyst(world, name):
             summary = analyst.show(world.collections[name])
             for view in offered(summary):
                 found = await answered(browser, world, name, view)
-                assert found.status_code == 200, found.text
                 items = (written(an_item(world.collections[name])),) if view == "given" else ()
                 options = ViewOptions(items=items, between=((1, 2), (0, 3)))
                 options = fitting(options, world.collections[name], view)
-                asked = VIEWS[view].ask(analyst, summary.info.id.hex(), options)
+                try:
+                    asked = VIEWS[view].ask(analyst, summary.info.id.hex(), options)
+                except ServerRefused as refused:  # too few reports for a line: the page says it in the same words
+                    assert (view, found.status_code) == ("line", 409)
+                    assert refused.detail in unescape(found.text)
+                    continue
+                assert found.status_code == 200, found.text
                 assert found.json() == json.loads(dump(to_json(asked))), view
                 await check_page(browser, world.which(name), view, found.json(), options)
 
