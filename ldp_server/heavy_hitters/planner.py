@@ -92,6 +92,8 @@ class SketchPlan:
     memory_bytes: int
     seconds: float
     """To transform and decode, at the reference speed of one core."""
+    bits: int
+    """How long the items are."""
 
     @property
     def enough(self) -> bool:
@@ -102,7 +104,7 @@ class SketchPlan:
     def promise(self) -> str:
         if not self.enough:
             return f"not enough users to see anything: it takes about {self.users_needed:,}"
-        together, each, *_ = told(Promise(self.users, self.beta, self.reliable, self.all_at_once))
+        together, each, *_ = told(Promise(self.users, self.beta, self.reliable, self.all_at_once, self.bits))
         return f"{together} {each}"
 
 
@@ -265,6 +267,7 @@ def _plan(sketch: TeamSketch, decoder: str, users: int, beta: float) -> SketchPl
         report_bytes=sketch.report_bytes,
         memory_bytes=_memory(sketch, decoder, users),
         seconds=_seconds(sketch, decoder),
+        bits=found.bits,
     )
 
 
