@@ -111,6 +111,12 @@ def cookie(chrome, pages):
     return {name: one[name] for one in found for name in ("name", "value", "path", "httpOnly", "sameSite")}
 
 
+def visit(chrome, address):
+    """Load a page, and wait for its heading: a driver may look before the new page stands in place of the old one."""
+    chrome.get(address)
+    wait(chrome, lambda: chrome.find_elements(By.CSS_SELECTOR, "main h1"))
+
+
 def wait(chrome, condition):
     return WebDriverWait(chrome, PATIENCE, 0.2).until(lambda _: condition())
 
@@ -206,8 +212,7 @@ def test_every_page_is_whole_quiet_and_accessible(signed_in, pages, world, sched
     assert len(read) == DISTINCT
     addresses = every_page(world, scheduled) if long else []
     for address in addresses + [one for one in read if one not in addresses]:
-        chrome.get(pages.address + address)
-        assert chrome.find_elements(By.CSS_SELECTOR, "main h1"), address
+        visit(chrome, pages.address + address)
         for width in WIDTHS:
             resize(chrome, width)
             assert overflow(chrome) <= 0, (address, width)
@@ -333,7 +338,7 @@ def test_scripts_keep_the_numbers_fresh(signed_in, pages, world):
     name = "subset-selection"
     field = f'[data-id="{world.which(name)}"] [data-field=reports]'
     for number in range(1, 20):  # other tests may have made questions
-        chrome.get(f"{pages.address}/?page={number}")
+        visit(chrome, f"{pages.address}/?page={number}")
         if chrome.find_elements(By.CSS_SELECTOR, field):
             break
     before = chrome.find_element(By.CSS_SELECTOR, field)
