@@ -93,7 +93,7 @@ def test_looking_where_nothing_is_makes_nothing(run, tmp_path):
 
 
 def test_send_keeps_what_the_server_does_not_take(run, files, tmp_path):
-    code, out, err = run("send", files["page"], *options(tmp_path), "--delay", 0, "--timeout", 0.2, stdin=b"a\n")
+    code, out, err = run("send", files["page"], *options(tmp_path), "--delay", 0, "--timeout", 5, stdin=b"a\n")
     assert code == 4 and "waiting 1" in out and "connection refused" in err
     with serving(HonestCollector()) as port:
         code, out, _ = run("outbox", *options(tmp_path, port), "--flush", "--json")

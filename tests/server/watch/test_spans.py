@@ -19,7 +19,7 @@ from ldp_server.config import Config, WatchConfig, parse_config
 from ldp_server.heavy_hitters import planner
 from ldp_server.service.assemble import CollectionServer
 from ldp_server.watch import Spans, spans_to
-from tests.server.helpers import ROOT, ServerProcess, batch, bearer, live, make_collection, taken
+from tests.server.helpers import ROOT, ServerProcess, batch, bearer, live, make_collection, taken, until
 
 SECRET = "swordfish"
 FIELDS = {"hearsay.collection", "hearsay.status", "hearsay.error"}
@@ -47,14 +47,21 @@ def named(exporter, name):
     return [span for span in exporter.get_finished_spans() if span.name == name]
 
 
+async def only(exporter, name):
+    """The one span of a name. A call's span ends after its caller has the answer."""
+    await until(lambda: named(exporter, name))
+    (found,) = named(exporter, name)
+    return found
+
+
 async def test_a_call_has_a_span_with_its_collection_and_its_end(traced, exporter):
     collection = make_collection()
     await traced.create(collection)
     await traced.collector.Submit(batch(collection, 30))
     await traced.call("Estimate", collection, top=analyst_pb2.TopItems(count=3))
-    (call,) = named(exporter, "analyst/Estimate")
+    call = await only(exporter, "analyst/Estimate")
     assert call.attributes == {"hearsay.collection": collection.id.hex()[:12], "hearsay.status": "OK"}
-    (asked,) = named(exporter, "worker/AskEstimate")
+    asked = await only(exporter, "worker/AskEstimate")
     assert asked.parent.span_id == call.context.span_id
     assert call.start_time <= asked.start_time <= asked.end_time <= call.end_time
     assert [event.name for event in asked.events] == ["the process is free"]
@@ -66,12 +73,12 @@ async def test_a_search_names_its_stages(traced, exporter):
     request = analyst_pb2.HeavyHittersRequest(collection_id=collection.id)
     async for _ in traced.analyst.HeavyHitters(request, metadata=traced.auth):
         pass
-    (search,) = named(exporter, "worker/AskDecode")
+    search = await only(exporter, "worker/AskDecode")
     events = [event.name for event in search.events]
     assert events[0] == "the process is free"
     assert set(events[1:]) <= {"counting", "transform", "search", "done"}
     assert len(set(events)) == len(events) >= 2
-    (call,) = named(exporter, "analyst/HeavyHitters")
+    call = await only(exporter, "analyst/HeavyHitters")
     assert search.parent.span_id == call.context.span_id
 
 
@@ -81,11 +88,11 @@ async def test_a_call_that_fails_has_its_status_and_no_words(traced, exporter):
         await traced.call("Estimate", unknown, top=analyst_pb2.TopItems(count=1))
     with pytest.raises(grpc.aio.AioRpcError):
         await traced.analyst.ServerStatus(analyst_pb2.ServerStatusRequest(), metadata=bearer(f"hearsay_{SECRET}"))
-    (call,) = named(exporter, "analyst/Estimate")
+    call = await only(exporter, "analyst/Estimate")
     assert call.attributes["hearsay.status"] == "NOT_FOUND"
     assert not call.status.is_ok
     assert call.status.description is None
-    (stranger,) = named(exporter, "analyst/ServerStatus")
+    stranger = await only(exporter, "analyst/ServerStatus")
     assert stranger.attributes == {"hearsay.status": "UNAUTHENTICATED"}
 
 
@@ -95,7 +102,7 @@ async def test_background_work_has_spans(traced, exporter):
     taken(await traced.collector.Submit(batch(collection, 30)))
     exporter.clear()
     await traced.server.parts.background.once()
-    (work,) = named(exporter, "background/checkpoint")
+    work = await only(exporter, "background/checkpoint")
     assert work.attributes == {"hearsay.collection": collection.id.hex()[:12]}
     assert named(exporter, "worker/AskAdvance")[0].parent.span_id == work.context.span_id
 

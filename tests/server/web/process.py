@@ -8,12 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.server.commands import Started
-from tests.server.helpers import ROOT
+from tests.server.helpers import ROOT, wait_until
 
 
 class PagesProcess:
@@ -61,14 +61,12 @@ _SEARCHES = "12"
 def searching(pid):
     """The numbers of a server's processes that search, or wait for the next search."""
     found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (path / "stat").read_text().rpartition(")")[2].split()
-            arguments = (path / "cmdline").read_text().rstrip("\0").split("\0")
-        except OSError:
-            continue
-        if int(fields[1]) == pid and fields[0] != "Z" and arguments[-1] == _SEARCHES:
-            found.append(int(path.name))
+    for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+        with contextlib.suppress(OSError):
+            state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+            arguments = Path(f"/proc/{child}/cmdline").read_text().rstrip("\0").split("\0")
+            if state != "Z" and arguments[-1] == _SEARCHES:
+                found.append(child)
     return found
 
 
@@ -77,24 +75,33 @@ def held_search(server):
     """Hold the next search of a server: the block gets a function that waits for its process, which is stopped.
 
     A search that is over before its button is pressed could not be cancelled. A stopped process can still be ended.
+    The processes that wait for a search are ended first. So the one that is held starts for this search, and it is
+    stopped while it imports its libraries, by a thread that looks for it from before the search is asked for.
     """
-    held = searching(server.pid)
-    for pid in held:
-        os.kill(pid, signal.SIGSTOP)
+    ended = searching(server.pid)
+    for pid in ended:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in ended))  # the server knows it, too
+    held: list[int] = []
+    over = threading.Event()
 
-    def child(patience=60.0):
-        ends = time.monotonic() + patience
-        while not held and time.monotonic() < ends:
+    def look():
+        while not held and not over.wait(0.001):
             for pid in searching(server.pid):
                 os.kill(pid, signal.SIGSTOP)
                 held.append(pid)
-            time.sleep(0.005)
-        assert len(held) == 1, "no search began"
+
+    def child():
+        wait_until(lambda: held)
         return held[0]
 
+    looking = threading.Thread(target=look)
+    looking.start()
     try:
         yield child
     finally:
+        over.set()
+        looking.join()
         for pid in held:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)

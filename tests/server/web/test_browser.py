@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -118,7 +119,10 @@ def visit(chrome, address):
 
 
 def wait(chrome, condition):
-    return WebDriverWait(chrome, PATIENCE, 0.2).until(lambda _: condition())
+    try:
+        return WebDriverWait(chrome, PATIENCE, 0.2).until(lambda _: condition())
+    except TimeoutException:
+        raise AssertionError(f"it never came true at {chrome.current_url}:\n{chrome.page_source[:4000]}") from None
 
 
 def resize(chrome, width, scale=1):
@@ -229,7 +233,7 @@ def test_a_long_period_fits_a_phone(signed_in, pages, world):
     chrome, (collection, _) = signed_in, weeks_in_part(world, "Which week?")
     resize(chrome, 390)
     for view in ("trend", "top", "compare"):
-        chrome.get(f"{pages.address}/c/{collection.id.hex()[:16]}/{view}")
+        visit(chrome, f"{pages.address}/c/{collection.id.hex()[:16]}/{view}")
         assert "in part" in chrome.page_source
         assert overflow(chrome) <= 0, view
 
@@ -251,7 +255,7 @@ def test_dark_zoomed_and_printed(signed_in, pages, world, scheduled, media, dark
     resize(chrome, *size)
     some = [f"/c/{world.which('hostile')}/top?threshold=260", f"/c/{scheduled.which('frequency')}/trend"]
     for address in every_page(world, scheduled)[-20:] if long else some:
-        chrome.get(pages.address + address)
+        visit(chrome, pages.address + address)
         assert overflow(chrome) <= 0, address
         assert violations(chrome) == [], address
         if media == "print":
@@ -260,7 +264,7 @@ def test_dark_zoomed_and_printed(signed_in, pages, world, scheduled, media, dark
 
 def test_the_keyboard_reaches_everything_in_order(signed_in, pages, world):
     chrome = signed_in
-    chrome.get(f"{pages.address}/c/{world.which('hostile')}/top")
+    visit(chrome, f"{pages.address}/c/{world.which('hostile')}/top")
 
     def focused():
         return chrome.execute_script("return document.activeElement")
@@ -270,7 +274,7 @@ def test_the_keyboard_reaches_everything_in_order(signed_in, pages, world):
     assert focused().is_displayed()
     ActionChains(chrome).send_keys(Keys.ENTER).perform()
     assert focused().get_attribute("id") == "content"
-    chrome.get(f"{pages.address}/c/{world.which('hostile')}/top")
+    visit(chrome, f"{pages.address}/c/{world.which('hostile')}/top")
     kinds = "a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']"
     wanted = chrome.execute_script(
         "return [...document.querySelectorAll(arguments[0])].filter("
@@ -291,9 +295,9 @@ def test_the_keyboard_reaches_everything_in_order(signed_in, pages, world):
 
 def test_signing_in_with_the_keyboard_and_out(chrome, pages, world):
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    chrome.get(f"{pages.address}/sign-in")
+    visit(chrome, f"{pages.address}/sign-in")
     chrome.delete_all_cookies()
-    chrome.get(f"{pages.address}/sign-in")
+    visit(chrome, f"{pages.address}/sign-in")
     ActionChains(chrome).send_keys(world.token("ask"), Keys.ENTER).perform()  # the field has the focus
     wait(chrome, lambda: chrome.find_elements(By.CSS_SELECTOR, "form.out button"))
     assert chrome.execute_script("return document.cookie") == ""
@@ -306,19 +310,19 @@ def test_signing_in_with_the_keyboard_and_out(chrome, pages, world):
 def test_everything_works_without_scripts(signed_in, pages, world, scheduled):
     chrome = signed_in
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    chrome.get(f"{pages.address}/c/{world.which('linear-hash')}/every")
+    visit(chrome, f"{pages.address}/c/{world.which('linear-hash')}/every")
     chrome.find_element(By.ID, "search").send_keys("B")
     chrome.find_element(By.CSS_SELECTOR, "form[role=search] button").click()
     wait(chrome, lambda: "items match" in chrome.page_source)
     assert [one.text for one in chrome.find_elements(By.CSS_SELECTOR, "table.numbers tbody th")] == ["b"]
     assert urlsplit(chrome.current_url).query == ""
-    chrome.get(f"{pages.address}/plan")
+    visit(chrome, f"{pages.address}/plan")
     users = chrome.find_element(By.ID, "users")
     users.clear()
     users.send_keys("4000000")
     chrome.find_element(By.CSS_SELECTOR, "form.plan button").click()
     wait(chrome, lambda: "With 4,000,000 reports" in chrome.page_source)
-    chrome.get(f"{pages.address}/c/{scheduled.which('frequency')}/trend")
+    visit(chrome, f"{pages.address}/c/{scheduled.which('frequency')}/trend")
     Select(chrome.find_element(By.ID, "first")).select_by_value(str(scheduled.periods[3]))
     chrome.find_element(By.ID, "items").send_keys("tea")
     chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
@@ -326,7 +330,7 @@ def test_everything_works_without_scripts(signed_in, pages, world, scheduled):
     assert [one.text for one in chrome.find_elements(By.CSS_SELECTOR, "table.numbers tbody th")] == ["tea"]
     assert urlsplit(chrome.current_url).query == ""
     which = world.which("tree-sketch")
-    chrome.get(f"{pages.address}/c/{which}/hitters")
+    visit(chrome, f"{pages.address}/c/{which}/hitters")
     chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
     wait(chrome, lambda: "Look again" in chrome.page_source)  # the page loads itself anew
     chrome.find_element(By.CSS_SELECTOR, "form.out button").click()
@@ -351,7 +355,7 @@ def test_scripts_keep_the_numbers_fresh(signed_in, pages, world):
 
 def test_a_search_shows_progress_and_its_items(signed_in, pages, world):
     chrome = signed_in
-    chrome.get(f"{pages.address}/c/{world.which('prefix-tree')}/hitters")
+    visit(chrome, f"{pages.address}/c/{world.which('prefix-tree')}/hitters")
     chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
     wait(chrome, lambda: "Look again" in chrome.page_source)
     assert complaints(chrome) == []
@@ -361,7 +365,7 @@ def test_a_search_shows_progress_and_its_items(signed_in, pages, world):
 def test_a_search_is_cancelled_by_its_button(signed_in, pages, world, scripts):
     chrome = signed_in
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
-    chrome.get(f"{pages.address}/c/{world.which('tree-sketch')}/hitters")
+    visit(chrome, f"{pages.address}/c/{world.which('tree-sketch')}/hitters")
     with held_search(world.server) as child:
         chrome.find_element(By.CSS_SELECTOR, "form.controls button").click()
         stopped = child()
@@ -376,7 +380,7 @@ def test_a_search_is_cancelled_by_its_button(signed_in, pages, world, scripts):
 
 def test_a_file_fills_the_list_of_items(signed_in, pages, world, tmp_path):
     chrome = signed_in
-    chrome.get(f"{pages.address}/c/{world.which('hostile')}/given")
+    visit(chrome, f"{pages.address}/c/{world.which('hostile')}/given")
     (tmp_path / "items").write_text("tea\r\n&amp;\n")
     (tmp_path / "large").write_text("x\n" * 400_000)
     chooser = chrome.find_element(By.CSS_SELECTOR, "textarea + label input[type=file]")
@@ -398,7 +402,7 @@ def test_a_file_fills_the_list_of_items(signed_in, pages, world, tmp_path):
 def test_a_slider_plans(signed_in, pages):
     """Each number has one; without scripts there is none, and the numbers are fields all the same."""
     chrome = signed_in
-    chrome.get(f"{pages.address}/plan")
+    visit(chrome, f"{pages.address}/plan")
     numbers = chrome.find_elements(By.CSS_SELECTOR, "form.plan input[data-low]")
     filled = [one for one in numbers if one.get_attribute("value")]
     assert len(chrome.find_elements(By.CSS_SELECTOR, "input[data-low] + input[type=range]")) == len(filled) > 1
@@ -407,7 +411,7 @@ def test_a_slider_plans(signed_in, pages):
     assert not chrome.find_elements(By.CSS_SELECTOR, "input[type=range]")
     assert len(chrome.find_elements(By.CSS_SELECTOR, "form.plan input[data-low]")) == len(numbers)
     chrome.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    chrome.get(f"{pages.address}/plan")
+    visit(chrome, f"{pages.address}/plan")
     slider = chrome.find_element(By.CSS_SELECTOR, "#users + input[type=range]")
     slider.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
     wait(chrome, lambda: "users=" in chrome.current_url)
@@ -421,7 +425,7 @@ def test_no_item_is_run(signed_in, pages, world):
     chrome = signed_in
     for name in ("hostile", "hostile attributes"):
         for view in ("top", "every", "attributes", "pairs"):
-            chrome.get(f"{pages.address}/c/{world.which(name)}/{view}")
+            visit(chrome, f"{pages.address}/c/{world.which(name)}/{view}")
             assert (
                 chrome.execute_script("return document.querySelectorAll('main script, main img, main b').length") == 0
             )
@@ -480,7 +484,7 @@ def test_the_public_pages(chrome, world, tmp_path):
         for width in WIDTHS:
             resize(chrome, width)
             for address in ("/public", f"/public/{world.which('hostile')}", f"/public/{world.which('hierarchy')}"):
-                chrome.get(pages.address + address)
+                visit(chrome, pages.address + address)
                 assert overflow(chrome) <= 0, address
                 assert violations(chrome) == [], address
                 assert chrome.execute_script("return document.querySelectorAll('main script, main img').length") == 0
