@@ -16,6 +16,7 @@ from ldp_server.volunteers.interface import Given
 from ldp_server.volunteers.kept import KeptRecords
 from ldp_server.volunteers.opening import curated_records, served_records
 from tests.server.helpers import NOW, tries
+from tests.server.store.shared.waiting import end_session
 
 KEPT, OTHER, OVER = Given.KEPT, Given.OTHER_RECORD, Given.OVER
 
@@ -145,7 +146,7 @@ def test_a_connection_that_ends_is_opened_again(place, records, asked):
 
     with psycopg.connect(place[0], autocommit=True) as side:
         for _ in range(2):
-            side.execute("SELECT pg_terminate_backend(%s)", (records._connection.info.backend_pid,))
+            end_session(side, records._connection.info.backend_pid)
             assert records.give(asked, b"n" * 32, b"sealed", NOW) is KEPT
     assert records.fresh(asked) == [b"n" * 32]
 

@@ -224,10 +224,10 @@ async def test_clients_are_told_not_now_while_the_database_is_away(lonely, tmp_p
 
 
 def test_a_pool_that_is_empty(store, log, monkeypatch):
-    monkeypatch.setattr(access_module, "PATIENCE", 0.05)
     monkeypatch.setattr(access_module, "CONNECTIONS", 1)
     access = store.access(lambda: 0)
-    with access._pool.connection():
+    with access._pool.connection(), monkeypatch.context() as impatient:
+        impatient.setattr(access._pool, "timeout", 0.05)
         refused(access.tokens, InUse, "all connections to .* are in use")
     assert access.tokens() == []
     access.close()

@@ -17,7 +17,7 @@ from ldp_server.store.postgres.failures import Again, Lost
 from ldp_server.store.postgres.log import PostgresLog
 from ldp_server.store.postgres.reader import PostgresReader
 from tests.server.store.contract.batches import a_batch, add, held
-from tests.server.store.shared.waiting import wait_for
+from tests.server.store.shared.waiting import end_session, wait_for
 
 STORED, SEALED = AppendOutcome.STORED, AppendOutcome.SEALED
 SETTINGS = {
@@ -40,10 +40,9 @@ def pid(log):
 
 
 def end(aside, *logs):
-    """End the server's side of these connections, and wait until it is gone with its locks."""
+    """End the server's side of these connections."""
     for one in logs:
-        aside().execute("SELECT pg_terminate_backend(%s)", (pid(one),))
-        wait_for(aside(), "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = %s", pid(one))
+        end_session(aside(), pid(one))
 
 
 def test_a_session_is_set_up_whatever_the_database_s_own_settings_are(store, log, aside):

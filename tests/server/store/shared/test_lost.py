@@ -14,7 +14,7 @@ from ldp_server.store.engines import open_store
 from ldp_server.store.postgres.failures import Lost
 from tests.server.postgres import private_postgres
 from tests.server.store.contract.batches import a_batch, add, held
-from tests.server.store.shared.waiting import WAITS_FOR_A_STANDBY, until_commits_wait, wait_for
+from tests.server.store.shared.waiting import WAITS_FOR_A_STANDBY, end_session, until_commits_wait, wait_for
 
 STORED, DUPLICATE = AppendOutcome.STORED, AppendOutcome.DUPLICATE
 
@@ -101,9 +101,9 @@ def test_a_connection_that_is_lost_again_and_again_is_an_error_and_nothing_is_gu
 def test_a_connection_that_an_administrator_ends(log, aside):
     number = add(log)
     log.append([a_batch(number)])
-    aside().execute("SELECT pg_terminate_backend(%s)", (log._connection.info.backend_pid,))
+    end_session(aside(), log._connection.info.backend_pid)
     assert log.append([a_batch(number)]) == [STORED]
-    aside().execute("SELECT pg_terminate_backend(%s)", (log._connection.info.backend_pid,))
+    end_session(aside(), log._connection.info.backend_pid)
     assert log.count(number) == 2
 
 

@@ -14,7 +14,7 @@ from ldp_server.store.postgres import watching
 from ldp_server.store.postgres.connecting import Destination
 from ldp_server.store.postgres.watching import CatalogueWatch
 from tests.server.store.contract.batches import add
-from tests.server.store.shared.waiting import wait_for
+from tests.server.store.shared.waiting import end_session, wait_for
 
 PATIENCE = 120
 READS_ROWS = (
@@ -126,7 +126,7 @@ def test_a_lost_connection_is_said_once_and_what_was_missed_is_told(store, log, 
     watched.next()
     side = aside()
     (pid,) = wait_for(side, READS_ROWS)
-    side.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    end_session(side, pid)
     new = add(log)
     rows, _ = watched.until(lambda rows, _: any(row.number == new for row in rows))
     assert rows == log.records()

@@ -17,6 +17,12 @@ def wait_for(connection, query, *values):
     raise AssertionError("it never came true")
 
 
+def end_session(connection, pid):
+    """End a session of the same database's as an administrator does, and wait until it is gone with its locks."""
+    connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    wait_for(connection, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = %s", pid)
+
+
 WAITS_FOR_A_LOCK = "SELECT true FROM pg_locks WHERE NOT granted AND locktype = %s LIMIT 1"
 WAITS_FOR_A_STANDBY = (
     "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'hearsay' LIMIT 1"
