@@ -67,6 +67,8 @@ class Worker:
         self._arguments = [str(data), str(memory_mb), str(nice)]
         self._environment = {**_ONE_THREAD, **(environment or {})}
         self._process: asyncio.subprocess.Process | None = None
+        self._ending: set[asyncio.subprocess.Process] = set()
+        """Children that were told to end. A call that is cancelled does not wait for the end of its child."""
         self._lock = asyncio.Lock()
         self._spans = spans
         self._remembered = remembered
@@ -152,8 +154,11 @@ class Worker:
                 yield answer if isinstance(answer, Progress) else body
 
     async def close(self) -> None:
-        """End the child."""
+        """End the child, and wait for those that calls have ended."""
         await self._end()
+        for process in list(self._ending):
+            await process.wait()
+        self._ending.clear()
 
     @property
     def pid(self) -> int | None:
@@ -226,7 +231,9 @@ class Worker:
         process, self._process = self._process, None
         if process is None:
             return
+        self._ending.add(process)
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
         await process.wait()
+        self._ending.discard(process)

@@ -24,6 +24,8 @@ class Decoders:
         self._make = make
         self._kept = kept
         self._idle: dict[Worker, asyncio.Task[None]] = {}
+        self._all: set[Worker] = set()
+        """Those whose processes may still run, or be ending."""
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncGenerator[Worker, None]:
@@ -33,20 +35,28 @@ class Decoders:
             ending.cancel()
         else:
             worker = self._make()
+            self._all.add(worker)
         try:
             yield worker
         finally:
             if worker.pid is not None:
                 self._idle[worker] = asyncio.create_task(self._end(worker))
+            else:
+                await self._over(worker)
 
     async def close(self) -> None:
-        """End those that wait for a search."""
+        """End all processes, and wait until they have ended."""
         while self._idle:
-            worker, ending = self._idle.popitem()
-            ending.cancel()
-            await worker.close()
+            _, waiting = self._idle.popitem()
+            waiting.cancel()
+        for worker in list(self._all):
+            await self._over(worker)
 
     async def _end(self, worker: Worker) -> None:
         await asyncio.sleep(self._kept)
         del self._idle[worker]
+        await self._over(worker)
+
+    async def _over(self, worker: Worker) -> None:
         await worker.close()
+        self._all.discard(worker)

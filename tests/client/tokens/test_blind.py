@@ -150,7 +150,7 @@ def test_every_request_fits_every_token_equally_well():
             m = pow(s, E, issuer.n)
             factor = issuer.sign(z) * pow(s, -1, issuer.n) % issuer.n
             assert blind(m, factor, issuer.n) == z
-    assert not any(token[i : i + 8] in b"".join(issuer.seen[0]) for token in tokens for i in range(0, 354, 8))
+    assert not any(token[i : i + 8] in b"".join(issuer.seen[0]) for token in tokens for i in range(0, 347, 8))
 
 
 @pytest.mark.parametrize(("p", "q", "e"), [(11, 23, 3), (7, 13, 5)])

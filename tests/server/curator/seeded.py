@@ -1,6 +1,7 @@
 """Draws for tests: with the laws of the exact samplers from a seeded generator, and draws that add nothing."""
 
 import math
+from random import Random
 
 import numpy as np
 
@@ -13,6 +14,7 @@ class Seeded(Draws):
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
+        self.whole = Random(seed)  # of numbers beyond 64 bits, too
 
     def laplace(self, values, scale):
         ends = self.rng.geometric(-math.expm1(-1 / scale), (2, len(values)))
@@ -28,7 +30,7 @@ class Seeded(Draws):
         return int(np.argmax(np.array(scores) + self.rng.gumbel(0, scale, len(scores))))
 
     def uniform(self, count):
-        return int(self.rng.integers(count))
+        return self.whole.randrange(count)
 
 
 class Noted(ExactDraws):

@@ -21,6 +21,7 @@ from ldp_server.curator.releases.quantile import ExponentialQuantile
 from ldp_server.curator.releases.stability import StabilityHistogram
 from ldp_server.curator.releases.thresholds import GaussianThresholds, LaplaceThresholds, isotonic
 from ldp_server.curator.releases.top import LaplaceTop
+from tests.server.curator.seeded import Seeded
 
 DRAWS = ExactDraws()
 ONE = Fraction(1)
@@ -71,12 +72,13 @@ class Fixed(Draws):
 
 def test_the_intervals_of_unknown_items_hold_where_an_interval_for_one_count_would_not():
     """A thousand items one below the threshold: those that are listed were lucky, all of them."""
+    draws = Seeded(1)
     made = StabilityHistogram(Fraction(2), Fraction(1, 10**6))
     items, each = 300, made.threshold - 1
     records = [f"i{k}" for k in range(items) for _ in range(each)]
     right = single = listed = 0
     for _ in range(24):
-        rows = made.run(records, DRAWS).rows
+        rows = made.run(records, draws).rows
         right += all(row.low <= each <= row.high for row in rows)
         listed += len(rows)
         single += sum(row.count - 3 <= each <= row.count + 3 for row in rows)
@@ -111,12 +113,13 @@ def test_counts_of_selected_items_are_fresh():
 @pytest.mark.thinned(1)
 def test_all_thresholds_hold_at_once(made):
     """Also at a cut below everybody and one above, and with all people in one bin."""
+    draws = Seeded(1)
     cuts = (-5, 0, 10, 20, 30, 40, 41, 42, 1000)
     records = [str(number) for number in [15] * 300 + list(range(60)) * 5]
     truth = [sum(int(record) < cut for record in records) for cut in cuts]
     right = 0
     for _ in range(60):
-        rows = made(cuts, ONE).run(records, DRAWS).rows
+        rows = made(cuts, ONE).run(records, draws).rows
         assert [row.count for row in rows] == sorted(row.count for row in rows)
         right += all(row.low <= value <= row.high for row, value in zip(rows, truth, strict=True))
     assert right >= 49  # of 60 with 95% or more each: fewer with a probability under 1e-4
@@ -204,15 +207,16 @@ def test_drawing_by_blocks_has_the_same_law(monkeypatch):
 @pytest.mark.parametrize("bits", [8, 64, 4096])
 def test_the_rank_of_a_quantile_is_as_near_as_promised(bits):
     """A median of 400 numbers at the far end of the range, and one that everybody shares."""
+    draws = Seeded(1)
     made = ExponentialQuantile(Fraction(1, 2), bits, Fraction(4))
     top = (1 << bits) - 1
     numbers = [top - k % 200 for k in range(4000)]
     near = 0
     for _ in range(12):
-        value = made.run([str(number) for number in numbers] if bits < 1024 else numbers, DRAWS).rows[0].item
+        value = made.run([str(number) for number in numbers] if bits < 1024 else numbers, draws).rows[0].item
         near += -brute_score(numbers, value, Fraction(1, 2)) <= made.ranks
     assert near >= 8  # of 12 with 95% or more each: fewer with a probability under 1e-3
-    assert made.run([7] * 4000, DRAWS).rows[0].item == 7
+    assert made.run([7] * 4000, draws).rows[0].item == 7
 
 
 WISHES = {

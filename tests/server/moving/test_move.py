@@ -290,13 +290,14 @@ def test_locks_of_connections_that_are_just_ending_are_waited_for(place, monkeyp
         if "pg_try_advisory_lock" in query:
             asked.append(query)
             if len(asked) == 1:  # somebody else still has it
-                whole(end, "SELECT pg_advisory_unlock(%s, %s)", values)
+                if found[0][0]:  # the move that was cut has not
+                    whole(end, "SELECT pg_advisory_unlock(%s, %s)", values)
                 return [(False,)]
         return found
 
     monkeypatch.setattr(SharedEnd, "_ask", ending)
     assert moved(old, new).tally["collections"] == 7
-    assert len(asked) == 2
+    assert len(asked) >= 2
     with psycopg.connect(new.text) as connection:
         connection.execute("SELECT pg_advisory_lock(7903, 0)")
         refused(lambda: moved(new, place("sqlite")), InUse, "servers have postgresql://.* open")

@@ -1,5 +1,6 @@
 """Processes for searches: kept for the next search, ended after a while, never shared, not kept when one was left."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -62,4 +63,19 @@ async def test_a_search_that_was_left_takes_its_process_along(decoders):
         assert worker.pid is None
     async with found.one() as other:
         assert other is not worker
+    await found.close()
+
+
+async def test_a_process_is_waited_for_although_the_call_that_ended_it_was_cancelled_twice(decoders):
+    """Once by its caller, and once more while it waited for the end of the process."""
+    found = decoders(60.0)
+    async with found.one() as worker:
+        await search(worker)
+        process = worker._process
+        ending = asyncio.create_task(worker._end())
+        await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.wait([ending])
+        assert ending.cancelled()
+    assert process.returncode is not None
     await found.close()

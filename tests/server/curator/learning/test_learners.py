@@ -18,7 +18,7 @@ from ldp_server.curator.releases.learning.labelled import labels_of
 from ldp_server.curator.releases.learning.labels import LabelCutLearner
 from ldp_server.curator.releases.learning.points import PointLearner
 from ldp_server.curator.releases.learning.rectangles import RectangleLearner
-from tests.server.curator.seeded import Noted
+from tests.server.curator.seeded import Noted, Seeded
 from tests.server.curator.test_releases import Fixed
 
 DRAWS = ExactDraws()
@@ -125,13 +125,14 @@ def test_agreements_are_those_of_the_definition():
 
 def right_cuts(made, bits, people, runs):
     """How often the error is as stated, with the right threshold in a gap of every size and labels that agree."""
+    draws = Seeded(1)
     kept = 0
     for run in range(runs):
         gap = 1 << (1 + (run * 97) % (bits - 2))
         numbers = [-gap - int(RNG.integers(3)) for _ in range(people // 2)]
         numbers += [gap + int(RNG.integers(3)) for _ in range(people - people // 2)]
         labels = [number < 0 for number in numbers]
-        rows = made.run_columns([numbers, [int(label) for label in labels]], DRAWS).rows
+        rows = made.run_columns([numbers, [int(label) for label in labels]], draws).rows
         wrong = [sum((n < row.item) != label for n, label in zip(numbers, labels, strict=True)) for row in rows]
         kept += bool(rows) and wrong[0] <= made.search().error
     return kept
@@ -153,28 +154,30 @@ def test_the_smaller_error_is_taken():
 
 
 def test_thresholds_of_a_list_and_from_counts():
+    draws = Seeded(1)
     numbers = [str(k % 100) for k in range(4000)]
     labels = ["yes" if k % 100 < 40 and k % 9 else "no" for k in range(4000)]
     cuts = tuple(range(0, 101, 10))
-    listed = ListedCutLearner(cuts, ONE).run_columns([numbers, labels], DRAWS)
+    listed = ListedCutLearner(cuts, ONE).run_columns([numbers, labels], draws)
     assert listed.rows[0].item == 40
-    labels_only = LabelCutLearner(ONE).run_columns([numbers, labels], DRAWS).rows[0].item
+    labels_only = LabelCutLearner(ONE).run_columns([numbers, labels], draws).rows[0].item
     assert abs(labels_only - 40) <= 2
     counted, right = CountedCutLearner(cuts, ONE), 0
     errors = sum(label == "no" and int(number) < 40 for number, label in zip(numbers, labels, strict=True))
     for _ in range(20):
-        (row,) = counted.run_columns([numbers, labels], DRAWS).rows
+        (row,) = counted.run_columns([numbers, labels], draws).rows
         right += row.item == 40 and row.low <= errors <= row.high
     assert right >= 16  # of 20 with 95% or more each: fewer with a probability under 0.3%
 
 
 def test_the_interval_of_a_chosen_cut_holds_where_all_cuts_are_alike():
     """Labels by a coin: the cut with the smallest noisy count is chosen for its noise."""
+    draws = Seeded(1)
     cuts, held = tuple(range(1, 200)), 0
     made = CountedCutLearner(cuts, ONE)
     for _ in range(10):
         numbers, labels = RNG.integers(0, 200, 400).tolist(), RNG.integers(0, 2, 400).tolist()
-        (row,) = made.run_columns([numbers, labels], DRAWS).rows
+        (row,) = made.run_columns([numbers, labels], draws).rows
         truth = sum((number < row.item) != label for number, label in zip(numbers, labels, strict=True))
         held += row.low <= truth <= row.high
     assert held >= 7
@@ -187,10 +190,11 @@ def box(people):
 
 
 def test_a_box_is_as_good_as_stated():
+    draws = Seeded(1)
     made, right = RectangleLearner(2, 10, Fraction(4), DELTA), 0
     for _ in range(10):
         x, y, labels = box(made.smallest)
-        rows = made.run_columns([x, y, labels], DRAWS).rows
+        rows = made.run_columns([x, y, labels], draws).rows
         left, end, low, high = (row.item for row in rows)
         inside = [left <= a <= end and low <= b <= high for a, b in zip(x, y, strict=True)]
         assert not any(found and not label for found, label in zip(inside, labels, strict=True))
@@ -206,10 +210,11 @@ def test_no_box_where_few_have_the_label():
 
 
 def test_an_item_is_learned():
+    draws = Seeded(1)
     made = PointLearner(ONE, DELTA)
     items = ["secret"] * (made.smallest // 2) + ["other"] * made.smallest
     labels = [item == "secret" for item in items]
-    right = [made.run_columns([items, [int(label) for label in labels]], DRAWS).rows for _ in range(12)]
+    right = [made.run_columns([items, [int(label) for label in labels]], draws).rows for _ in range(12)]
     assert sum(bool(rows) and rows[0].item == "secret" for rows in right) >= 8
     nothing = made.run_columns([items, ["0"] * len(items)], Fixed(10**6))
     assert nothing.rows == ()

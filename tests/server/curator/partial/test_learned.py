@@ -16,7 +16,7 @@ from ldp_server.curator.releases.partial.points import TextLearner
 from ldp_server.curator.releases.partial.prefixes import PrefixLearner, polarization
 from ldp_server.curator.releases.partial.rules import RobustRule, flips_until_wrong, read_rule
 from ldp_server.curator.releases.partial.shares import TextShares
-from tests.server.curator.seeded import Noted
+from tests.server.curator.seeded import Noted, Seeded
 
 DRAWS = ExactDraws()
 ONE = Fraction(1)
@@ -24,14 +24,15 @@ RNG = np.random.default_rng(6)
 
 
 def test_a_text_is_learned_or_nothing():
+    draws = Seeded(1)
     made = TextLearner(20, Fraction(1, 5), Fraction(4))
     people = made.smallest
     secret, other = "01" * 10, "10" * 10
     texts = [secret] * math.ceil(people / 5) + [other] * (people - math.ceil(people / 5))
     labels = [str(int(text == secret)) for text in texts]
-    right = [made.run_columns([texts, labels], DRAWS).rows for _ in range(8)]
+    right = [made.run_columns([texts, labels], draws).rows for _ in range(8)]
     assert sum(bool(rows) and rows[0].item == secret for rows in right) >= 5  # of 8 with 95%: fewer below 0.04%
-    assert made.run_columns([texts, ["0"] * people], DRAWS).rows == ()
+    assert made.run_columns([texts, ["0"] * people], draws).rows == ()
     assert made.price.attribute == 4
     assert made.price.epsilon == 44
 
@@ -48,10 +49,11 @@ def threshold_data(bits, people, shape):
 
 @pytest.mark.parametrize("shape", ["narrow", *(pytest.param(x, marks=pytest.mark.long) for x in ("even", "end"))])
 def test_a_threshold_of_texts_is_as_good_as_stated(shape):
+    draws = Seeded(1)
     made, right = PrefixLearner(24, Fraction(1, 5), Fraction(4)), 0
     for _ in range(8):
         rows, labels = threshold_data(24, made.smallest, shape)
-        found = made.run_columns([texts_of(rows), labels.astype(int).tolist()], DRAWS).rows
+        found = made.run_columns([texts_of(rows), labels.astype(int).tolist()], draws).rows
         said = [bool(found) and text >= found[0].item for text in texts_of(rows)]
         right += bool(found) and sum(a != b for a, b in zip(said, labels, strict=True)) <= made.share * len(labels)
     assert right >= 5  # of 8 with 95% or more each: fewer with a probability under 0.04%
@@ -95,13 +97,14 @@ def test_the_price_of_a_threshold_adds_up():
 
 @pytest.mark.parametrize("calibrated", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_the_distribution_is_as_near_as_promised(calibrated):
+    draws = Seeded(1)
     made = TextShares(16, Fraction(4), calibrated)
     people, right = 5_000, 0
     kinds = RNG.integers(0, 2, (60, 16)).astype(np.uint8)
     chances = 1 / np.arange(1, 61)
     for _ in range(3):
         rows = kinds[RNG.choice(60, people, p=chances / chances.sum())]
-        outcome = made.run(texts_of(rows), DRAWS)
+        outcome = made.run(texts_of(rows), draws)
         texts, counts = np.unique(texts_of(rows), return_counts=True)
         found = {row.item: row.count for row in outcome.rows}
         truth = dict(zip(texts.tolist(), counts.tolist(), strict=True))

@@ -17,6 +17,7 @@ from ldp_server.curator.workloads.knorm.counts import KNormCounts
 from ldp_server.curator.workloads.knorm.cube import CubeNoise
 from ldp_server.curator.workloads.online import OnlineTables
 from ldp_server.curator.workloads.universe import Workload, pairs
+from tests.server.curator.seeded import Seeded
 
 ONE, DRAWS = Fraction(1), ExactDraws()
 
@@ -60,10 +61,11 @@ def test_the_exact_sampler_draws_that_law():
 
 def test_the_half_width_is_a_quantile():
     """With one query the noise is Laplace's; with twelve it is measured."""
+    draws = Seeded(1)
     assert CubeNoise(1, ONE).half_width(0.05) == laplace_half_width(laplace_scale(1, ONE), 0.05)
     noise = CubeNoise(12, ONE)
     width = noise.half_width(0.05)
-    outside = np.mean([abs(noise.add([0] * 12, DRAWS)[0]) > width for _ in range(800)])
+    outside = np.mean([abs(noise.add([0] * 12, draws)[0]) > width for _ in range(800)])
     assert 0.02 <= outside <= 0.08  # four standard errors
 
 
@@ -106,12 +108,13 @@ def test_whether_a_cell_is_far_has_the_law_that_is_integrated():
 
 @pytest.mark.parametrize(("count", "updates"), [(3000, 8), (200, 3)])
 def test_every_cell_lies_in_its_interval(count, updates):
+    draws = Seeded(1)
     work = Workload(binary(5), pairs(binary(5)))
     records = people(np.random.default_rng(14), count, 5)
     truth = [int(one) for table in range(len(work.tables)) for one in work.counted(table, records)]
     right = 0
     for _ in range(20):
-        rows = OnlineTables(work, ONE, updates).run(records, DRAWS).rows
+        rows = OnlineTables(work, ONE, updates).run(records, draws).rows
         right += all(row.low is None or row.low <= one <= row.high for row, one in zip(rows, truth, strict=True))
     assert right >= 16
 

@@ -16,6 +16,7 @@ from ldp_server.curator.workloads.average import LaplaceAverage
 from ldp_server.curator.workloads.kinds import WorkloadWish, workload_mechanism
 from ldp_server.curator.workloads.tables import GaussianTables, LaplaceTables
 from ldp_server.curator.workloads.universe import Workload, encoded, pairs
+from tests.server.curator.seeded import Seeded
 
 BITS = Record((Field("a", YesNo(none_is_no=True)), Field("b", YesNo(none_is_no=True))))
 SINGLES = Workload(BITS, (("a",), ("b",)))
@@ -127,13 +128,14 @@ def test_the_law_of_an_average_is_that_of_its_sums():
 
 
 def test_cells_lie_in_their_intervals():
+    draws = Seeded(1)
     work = Workload(MIXED, pairs(MIXED))
     made = LaplaceTables(work, ONE)
     records = np.random.default_rng(3).integers(0, MIXED.size, 2000).tolist()
     truth = [int(one) for table in range(len(work.tables)) for one in work.counted(table, records)]
-    inside = [row.low <= one <= row.high for row, one in zip(made.run(records, DRAWS).rows, truth, strict=True)]
+    inside = [row.low <= one <= row.high for row, one in zip(made.run(records, draws).rows, truth, strict=True)]
     for _ in range(9):
-        rows = made.run(records, DRAWS).rows
+        rows = made.run(records, draws).rows
         inside += [row.low <= one <= row.high for row, one in zip(rows, truth, strict=True)]
     assert len(inside) == 330
     assert np.mean(inside) >= 0.92  # 95% each: fewer with a probability of 1e-3
@@ -142,11 +144,12 @@ def test_cells_lie_in_their_intervals():
 @pytest.mark.parametrize("records", [["0"] * 3, ["100"] * 40, ["0", "100", None] * 30, [None] * 9 + ["7"]])
 def test_the_average_lies_in_its_interval(records):
     """Also with few people, whose count the noise may hide."""
+    draws = Seeded(1)
     made = LaplaceAverage(0, 100, ONE)
     held = [int(one) for one in records if one is not None]
     right = 0
     for _ in range(100):
-        low, high = made.ends(made.run(records, DRAWS).rows, len(records))
+        low, high = made.ends(made.run(records, draws).rows, len(records))
         right += low <= sum(held) / len(held) <= high
     assert right >= 88  # of 100 with 95% or more each: fewer with a probability under 1e-2.5
 
