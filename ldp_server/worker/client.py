@@ -67,6 +67,8 @@ class Worker:
         self._arguments = [str(data), str(memory_mb), str(nice)]
         self._environment = {**_ONE_THREAD, **(environment or {})}
         self._process: asyncio.subprocess.Process | None = None
+        self._starting: asyncio.Task[None] | None = None
+        """The start of a child. It goes on if its caller leaves: asyncio loses pipes of a start that is cancelled."""
         self._ending: set[asyncio.subprocess.Process] = set()
         """Children that were told to end. A call that is cancelled does not wait for the end of its child."""
         self._lock = asyncio.Lock()
@@ -155,6 +157,8 @@ class Worker:
 
     async def close(self) -> None:
         """End the child, and wait for those that calls have ended."""
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
         await self._end()
         for process in list(self._ending):
             await process.wait()
@@ -217,15 +221,22 @@ class Worker:
 
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
-            self._process = await asyncio.create_subprocess_exec(
-                *safe_command("ldp_server.worker", *self._arguments),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env=safe_environment(self._environment),
-                start_new_session=True,  # a Ctrl-C at the terminal is for the parent, which then ends the child
-                limit=1 << 20,
-            )
+            if self._starting is None or self._starting.done():
+                self._starting = asyncio.create_task(self._start())
+            await asyncio.shield(self._starting)
+        if self._process is None:
+            raise Unavailable("the estimating process was ended", 1.0)
         return self._process
+
+    async def _start(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            *safe_command("ldp_server.worker", *self._arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=safe_environment(self._environment),
+            start_new_session=True,  # a Ctrl-C at the terminal is for the parent, which then ends the child
+            limit=1 << 20,
+        )
 
     async def _end(self) -> None:
         process, self._process = self._process, None

@@ -79,3 +79,19 @@ async def test_a_process_is_waited_for_although_the_call_that_ended_it_was_cance
         assert ending.cancelled()
     assert process.returncode is not None
     await found.close()
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 5])
+async def test_a_caller_who_leaves_while_the_process_starts_loses_none(decoders, after):
+    """The next one has the process that was started for the first."""
+    found = decoders(60.0)
+    async with found.one() as worker:
+        leaving = asyncio.create_task(search(worker))
+        for _ in range(1 + after):
+            await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        await search(worker)
+        started = worker._process
+    await found.close()
+    assert started.returncode is not None
