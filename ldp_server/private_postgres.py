@@ -161,16 +161,24 @@ class PrivatePostgres:
         return [sys.executable, "-I", "-S", "-c", _AS_USER, str(self._user.pw_gid), str(self._user.pw_uid), *command]
 
     def crash(self) -> None:
-        """End the server and all its processes at once with SIGKILL."""
+        """End the server and all its processes at once with SIGKILL, and wait until they are gone.
+
+        It is stopped first, so that it starts no other process meanwhile. While one of them has its memory, the server
+        does not start again.
+        """
         if self._process is not None and self._process.poll() is None:
-            children = subprocess.run(  # noqa: S603
+            os.kill(self.pid, signal.SIGSTOP)
+            said = subprocess.run(  # noqa: S603
                 ["/bin/ps", "-o", "pid=", "--ppid", str(self.pid)], capture_output=True, check=False
             )
-            os.kill(self.pid, signal.SIGKILL)
-            for child in children.stdout.split():
+            children = [int(child) for child in said.stdout.split()]
+            for one in (self.pid, *children):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(child), signal.SIGKILL)
+                    os.kill(one, signal.SIGKILL)
             self._process.wait()
+            until = time.monotonic() + _PATIENCE
+            while any(map(_runs, children)) and time.monotonic() < until:
+                time.sleep(0.01)
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
@@ -186,6 +194,12 @@ class PrivatePostgres:
         """End it, and delete its data."""
         self.stop(signal.SIGQUIT)  # at once, and nothing of its memory is left
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    said = subprocess.run(["/bin/ps", "-o", "state=", "-p", str(pid)], capture_output=True, check=False)  # noqa: S603
+    return said.stdout.strip() not in {b"", b"Z"}
 
 
 def _last_line(said: bytes) -> str:
