@@ -8,13 +8,14 @@ may write there may change the program itself.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["lower_priority", "safe_command", "safe_environment"]
+__all__ = ["ended", "lower_priority", "safe_command", "safe_environment"]
 
 _HOME = Path(__file__).resolve().parents[1]
 _AUTOGROUP = Path("/proc/self/autogroup")
@@ -30,6 +31,21 @@ def safe_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     unsafe = {Path.cwd(), _HOME}
     entries = [entry for entry in sys.path if Path(entry).is_absolute() and Path(entry).resolve() not in unsafe]
     return {**os.environ, **(more or {}), "PYTHONPATH": os.pathsep.join([str(_HOME), *entries])}
+
+
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a process and of its pipes, which asyncio closes a little later.
+
+    A loop that is closed in between leaves the pipes open. What the process had said and nobody read is dropped.
+    """
+    await process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+        with contextlib.suppress(ConnectionError):
+            await process.stdin.wait_closed()
+    if process.stdout is not None:
+        with contextlib.suppress(RuntimeError):  # another call reads, and sees the end itself
+            await process.stdout.read()
 
 
 def lower_priority(steps: int) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 
 from ldp_client.errors import Unavailable
-from ldp_server.child import safe_command, safe_environment
+from ldp_server.child import ended, safe_command, safe_environment
 from ldp_server.sealing.frames import LENGTH, read_opened, write_job
 from ldp_server.sealing.opening import Opened, OpeningJob
 
@@ -56,7 +56,7 @@ class _Opener:
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            await ended(process)
 
 
 class OpeningPool:

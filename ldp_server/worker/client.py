@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ldp_client.errors import StorageError, Unavailable
-from ldp_server.child import safe_command, safe_environment
+from ldp_server.child import ended, safe_command, safe_environment
 from ldp_server.store import CollectionRecord, DataDirectory, PeriodRecord, checkpoints
 from ldp_server.watch.spans import Spans
 from ldp_server.worker import messages
@@ -161,7 +161,7 @@ class Worker:
             await asyncio.wait([self._starting])
         await self._end()
         for process in list(self._ending):
-            await process.wait()
+            await ended(process)
         self._ending.clear()
 
     @property
@@ -246,5 +246,5 @@ class Worker:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-        await process.wait()
+        await ended(process)
         self._ending.discard(process)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ldp_server.child import safe_environment
+from ldp_server.child import ended, safe_environment
 
 AUTOGROUP = Path("/proc/self/autogroup")
 SHOW = """
@@ -35,3 +36,16 @@ def test_who_leads_a_session_lowers_the_whole_session():
     assert shown(start_new_session=True) == [lowered, 7]
     assert shown() == [lowered, *here], "a process in somebody else's session lowers itself alone"
     assert AUTOGROUP.read_text() == before
+
+
+LEAVES = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(0.5); print(1)'])"
+
+
+async def test_a_process_has_ended_when_its_pipes_are_closed():
+    """Another process keeps them open for half a second. What it says is read, and its caller may close the loop."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", LEAVES, stdin=pipe, stdout=pipe)
+    await ended(process)
+    assert process.returncode == 0
+    assert process.stdin.is_closing()
+    assert process.stdout.at_eof()

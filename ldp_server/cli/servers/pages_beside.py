@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.child import safe_command, safe_environment
+from ldp_server.child import ended, safe_command, safe_environment
 from ldp_server.config import Config
 from ldp_server.service.logs import event
 
@@ -87,4 +87,4 @@ async def _end(child: asyncio.subprocess.Process) -> None:
             await asyncio.wait_for(child.wait(), _STOP)
         except TimeoutError:
             child.kill()
-            await child.wait()
+    await ended(child)
