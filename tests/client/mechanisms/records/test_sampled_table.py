@@ -6,6 +6,7 @@ import pytest
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
+from ldp_client.mechanisms.records import sampled_table
 from ldp_client.mechanisms.records.sampled_attribute import SampledAttribute
 from ldp_client.mechanisms.records.sampled_table import MAX_TABLES, SampledTable, parameters_of
 from ldp_client.privacy.statement import privacy_statement
@@ -120,6 +121,16 @@ def test_limits_of_size_are_refused():
         Collection.create(
             "?", Integers(0, 3), "sampled-table", "1", opens=0, closes=9, parameters=parameters_of([(1, 1, 0, 0)])
         )
+
+
+def test_all_tables_count_towards_the_limit_of_reports(monkeypatch):
+    tables = [(1, 3, 0, 0), (2, 1, 0, 0), (3, 12, 0, 0)]
+    reports = built(SMALL, tables).bound
+    monkeypatch.setattr(sampled_table, "MAX_REPORTS", reports)
+    assert built(SMALL, tables).bound == reports
+    monkeypatch.setattr(sampled_table, "MAX_REPORTS", reports - 1)
+    with pytest.raises(InvalidSpec, match="different reports in all"):
+        built(SMALL, tables)
 
 
 def test_the_number_of_words_is_fixed():
