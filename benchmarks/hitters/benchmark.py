@@ -30,7 +30,7 @@ __all__ = ["run"]
 U64 = Integers(0, (1 << 64) - 1)
 MULTIPLES = (1.0, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35)
 LONG = (1.1, 1.2, 1.25, 1.3, 1.35)  # for items so long that half of the users cannot hold two of each of all
-ITEMS = 400
+ITEMS = 120
 FRESH = 700_000  # seeds from here on were not looked at while the decoder was made
 ZIPF_LISTED = 0.023
 
@@ -84,7 +84,7 @@ def quality_rows(name: str, trials: list[Trial], *, strict: bool = True) -> Iter
 
 
 def curves(options: Options) -> Iterator[Row]:
-    """The recall table, with the prefix tree in the same runs for 64-bit items; --full has 400 items a point."""
+    """The recall table, with the prefix tree in the same runs for 64-bit items; --full has 120 items a point."""
     # name, who, items a multiple in one trial, trials by default
     cases = [
         ("64-bit, n=1e6, eps=1", TrialSetting(U64, 10**6, "1").plant(MULTIPLES, 3), 12, "<= 1.25"),
@@ -111,7 +111,7 @@ def curves(options: Options) -> Iterator[Row]:
 
 def crowds(options: Options) -> Iterator[Row]:
     """Yield false items where 90 items lie just under the threshold."""
-    runs = 30 if options.full else 4
+    runs = 20 if options.full else 4
     setting = TrialSetting(U64, 10**6, "4").plant((0.85, 0.9, 0.95, 1.0, 1.05), 18)
     trials = run_trials("90 items under the threshold", setting, range(FRESH, FRESH + runs))
     yield row(f"90 items at 0.85 to 1.05 x D_opt, eps=4: false items, {runs} runs", _mean_false(trials), "a run")
@@ -119,7 +119,7 @@ def crowds(options: Options) -> Iterator[Row]:
 
 def populations(options: Options) -> Iterator[Row]:
     """Yield false items over kinds of strings that people hold."""
-    runs = 60 if options.full else 15
+    runs = 30 if options.full else 15
     every: list[Trial] = []
     for kind in KINDS:
         setting = TrialSetting(Strings(8), 10**6, "1", kind=kind).plant((1.1, 1.2, 1.3), 1)
@@ -136,7 +136,7 @@ def _mean_false(trials: list[Trial]) -> float:
 
 def many(options: Options) -> Iterator[Row]:
     """150 items at 1.3 x D_opt."""
-    runs = 20 if options.full else 4
+    runs = 8 if options.full else 4
     setting = TrialSetting(U64, 10**6, "4").plant((1.3,), 150)
     trials = run_trials("150 items", setting, range(FRESH, FRESH + runs))
     hits = [hit for trial in trials for _, hit in trial.planted]
@@ -146,7 +146,7 @@ def many(options: Options) -> Iterator[Row]:
 
 def zipf(options: Options) -> Iterator[Row]:
     """Zipf(1.1) over 10,000 random 64-bit strings and nothing else."""
-    runs = 60 if options.full else 8
+    runs = 20 if options.full else 8
     setting = TrialSetting(U64, 10**6, "1", singletons=0.0)
     trials = run_trials("Zipf(1.1)", setting, range(FRESH, FRESH + runs))
     missed = [share for trial in trials for share in trial.missed]

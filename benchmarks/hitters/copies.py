@@ -35,7 +35,7 @@ def _noticed(setting: TrialSetting, seed: int) -> float:
 
 def copies_rows(options: Options) -> Iterator[Row]:
     """Yield false items at 5% and 18% of copies, what is found beside it, and how often few copies are noticed."""
-    runs, tries = (20, 100) if options.full else (3, 10)
+    runs, tries = (4, 20) if options.full else (3, 10)
     for epsilon, part in CAUGHT.items():
         base = TrialSetting(DOMAIN, 10**6, epsilon).plant(PLANTED, 2)
         every: list[Trial] = []

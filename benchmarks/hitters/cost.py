@@ -63,7 +63,7 @@ def speeds() -> Iterator[Row]:
 
 def cost_rows(options: Options) -> Iterator[Row]:
     """CPU seconds, memory and the use of two threads, for each length of items."""
-    runs, repeats = (5, 5) if options.full else (1, 4)
+    runs, repeats = (3, 4) if options.full else (1, 4)
     for name, (_, seconds, memory) in CASES.items():
         found = [_measured(name, _FIRST + run, repeats) for run in range(runs)]
         stick = ("sorts and matrix products", median(one["yardstick"] for one in found))

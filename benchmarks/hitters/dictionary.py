@@ -55,7 +55,7 @@ def dictionary_rows(options: Options) -> Iterator[Row]:
     """Recall at each multiple, and false items, of lists that are made of the dictionary alone and of whole ones."""
     for name, (setting, target) in _CASES.items():
         for alone in (True, False):
-            runs = 60 if options.full and alone else 20 if options.full else 2
+            runs = 20 if options.full and alone else 6 if options.full else 2
             told = f"dictionary of 10^6, {name}, {'list alone' if alone else 'with the search'}"
             found = side_by_side(told, partial(_trial, setting, alone), range(_FIRST, _FIRST + runs))
             for multiple in sorted(set(setting.planted)):

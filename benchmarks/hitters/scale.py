@@ -115,7 +115,7 @@ def streamed_trial(setting: TrialSetting, seed: int) -> Trial:
 
 
 def scale_rows(options: Options) -> Iterator[Row]:
-    """Yield recall, false items, time and memory of every case; without --full none, for they take an hour."""
+    """Yield recall, false items, time and memory of every case; without --full none, for they take long."""
     if not options.full:
         return
     for name, (setting, runs) in (LARGE | LONG).items():

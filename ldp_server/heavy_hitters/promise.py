@@ -29,7 +29,6 @@ from ldp_server.heavy_hitters.search.tails import threshold
 
 __all__ = [
     "BETA",
-    "MEASURED_BITS",
     "MIXTURES",
     "PROBABILITY",
     "Promise",
@@ -51,9 +50,6 @@ PROBABILITY = 0.95
 MIXTURES = {"soft": 0.1, "paths": 0.1}
 """By decoder. The tests are about elements that share cells with an item, so the margin is about the noise: it divides
 the expected items from noise by 2.5 for 64-bit items, and by more for longer ones."""
-MEASURED_BITS = 8 * 65
-"""Items of more bits were missed more often than the law says, where several lay near its frequency: their paths are so
-long that near-copies of each other fill the beams (docs/heavy-hitters.md)."""
 _STEPS = 40
 
 
@@ -67,8 +63,6 @@ class Promise:
     """An item taken alone is listed with probability `PROBABILITY`."""
     all_at_once: float
     """All such items are listed at once, except with probability beta/2."""
-    bits: int = 0
-    """How long the items are."""
 
 
 def check_beta(beta: float) -> float:
@@ -104,14 +98,10 @@ def told(promise: Promise) -> tuple[str, ...]:
             f"The noise of the reports lists an item which nobody holds with probability {part} at most. There are too "
             f"few users to promise all items at once with beta = {promise.beta:g}."
         )
-    crowded = (
-        " Items this long were missed more often than that where several of them were held by nearly so many users "
-        "(docs/heavy-hitters.md has what was measured)."
-    )
     return (
         together,
         f"Each item held by at least {each} is listed with probability {PROBABILITY:.0%}. This is for each item alone, "
-        f"not for all of them at once.{crowded if promise.bits > MEASURED_BITS else ''}",
+        "not for all of them at once.",
         "Both are about the noise. Mixtures of items held by nearly so many users can look like an item, and can hide "
         "one. No bound is proved for these: docs/heavy-hitters.md has what was measured in crowds of such items.",
         "This is about honest reports: users who agree to lie together can plant or hide items (docs/heavy-hitters.md "
@@ -142,7 +132,7 @@ def promised_at(sketch: TeamSketch, decoder: str, bar: float, beta: float, users
         return users / held * law.missed(held / unit)
 
     each = _least(lambda held: law.missed(held / unit), 1 - PROBABILITY, bar * unit, unit)
-    return Promise(users, beta, each, _least(missing, beta / 2, bar * unit, unit), sketch.size.bit_length())
+    return Promise(users, beta, each, _least(missing, beta / 2, bar * unit, unit))
 
 
 def promised_candidate(sketch: TeamSketch, decoder: str, bar: float, users: int) -> float:
@@ -151,7 +141,7 @@ def promised_candidate(sketch: TeamSketch, decoder: str, bar: float, users: int)
         return math.inf
     noise = _noise(sketch, users)
     law = miss_law(sketch, decoder, bar, noise)
-    law = replace(law, copies=(), beam=(), relatives=())  # nothing is searched, and nothing near it is asked for
+    law = replace(law, copies=(), dips=None, beam=(), relatives=())  # nothing is searched
     unit = math.sqrt(noise.reports * noise.variance)
     return _least(lambda held: law.missed(held / unit), 1 - PROBABILITY, bar * unit, unit)
 

@@ -15,9 +15,9 @@ adds up their probabilities:
   sum of ((h_m - d)+)^2 is at most the test's limit, because the mean of the squares is least about the mean. Its score
   is c - tau/sqrt(M) times the sum of (h_m - d)+. The two sums have exact laws, computed as M-fold convolutions on a
   grid that is rounded up. Any d gives a bound, and the least is taken;
-- *search*: a tree keeps the best w prefixes of a level. A prefix of b bits has 2^b rivals, so it is lost if its score
-  lies below the normal quantile of w/2^b. An expander searches from every team: in simulations of its search no item
-  was lost that the near-copy test would have listed.
+- *search*: in a tree, an item whose values are low in a few levels running is lost to its own near-copies (dips.py).
+  An expander searches from every team: in simulations of its search no item was lost that the near-copy test would have
+  listed.
 
 The law is that of the reports' noise. It leaves out what other items do: mixtures of items that share cells, and beams
 that are full of near-copies of other items. tests/server/heavy_hitters/test_recall.py compares it with the decoder's
@@ -37,6 +37,7 @@ import numpy.typing as npt
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
+from ldp_server.heavy_hitters.dips import Dips
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings, limits_of
 from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quantile
 
@@ -48,7 +49,6 @@ _CUTS = (0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3, 1.7, 2.2)
 """The values of d that are tried."""
 _GRID = 1 << 13
 _SLOPES, _NEGLIGIBLE = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0), 1e-12
-_PREFIXES = 1 << 17  # w of a tree's last rounds: DecodeLimits.width times 16
 _POINTS = (np.arange(240) + 0.5) / 20 - 6.0
 _WEIGHTS = np.exp(-(_POINTS**2) / 2) / (20 * math.sqrt(2 * math.pi))
 _KEPT = 64  # w of the classical tree, level by level
@@ -64,7 +64,9 @@ def _tail(z: float) -> float:
 def _log_tails(z: Floats) -> Floats:
     """The logarithms of the normal law's upper tails; 0, which is an upper bound, where z is negative."""
     points, tails = _tails()
-    return np.asarray(np.interp(z, points, np.log(tails), left=0.0))
+    far = np.maximum(z, points[-1])  # there the tail is below the density over z
+    beyond = -(far**2) / 2 - np.log(far * math.sqrt(2 * math.pi))
+    return np.where(z > points[-1], beyond, np.interp(z, points, np.log(tails), left=0.0))
 
 
 @cache
@@ -124,8 +126,10 @@ class MissLaw:
     """The part of the cells that relatives share, and the logarithm of how many share it."""
     doubt: float = math.inf
     """The limit d."""
+    dips: Dips | None = None
+    """How the search of a tree loses items."""
     beam: tuple[tuple[float, float], ...] = ()
-    """For each level of a tree: the mean score of the item's prefix over z, and the score that it needs."""
+    """For each level of a classical tree: the mean score of the item's prefix over z, and the score that it needs."""
     levels_agree: bool = False
     """Whether an item is left out whose earlier levels contradict its last one: the classical tree."""
 
@@ -135,6 +139,7 @@ class MissLaw:
         lost = _tail((z - self.bar) / (tau if self.levels_agree else spread))  # one level's holders are random too
         lost += sum(n * _tail((math.sqrt(k / self.teams) * z - need) / tau) for k, need, n in self.copies)
         lost += sum(_tail((part * z - need) / tau) for part, need in self.beam)
+        lost += self.dips.lost(z / math.sqrt(self.teams), tau) if self.dips else 0.0
         if self.levels_agree:  # ldp_server/heavy_hitters/decode.py allows a tenth of the score beside the noise
             lost += _tail(_AGAINST * math.sqrt(1 + (0.1 * z / tau) ** 2 * (1 - 1 / self.teams)))
         lost += self._doubted(z, spread)
@@ -180,10 +185,11 @@ def miss_law(sketch: TeamSketch, decoder: str, bar: float, noise: Noise) -> Miss
     settings = Settings(bar, **limits_of(code))
     tests = Acceptance(code, np.full(code.teams, 1 / math.sqrt(code.teams)), noise, settings)
     copies = Counter((len(teams), float(need)) for teams, need in tests.rivals)
-    beam = _path_beam(sketch) if isinstance(sketch, TreeSketch) else ()
+    users, (_, s) = noise.reports / code.teams, (float(x) for x in sketch.inner.support)
+    dips = Dips(sketch.code.widths, users, s) if isinstance(sketch, TreeSketch) else None
     sizes = tuple((k, need, n) for (k, need), n in copies.items())
     balance = (tests.limit, settings.chi_tail)
-    return MissLaw(noise, bar, code.teams, sizes, balance, _relatives(code), settings.doubt, beam)
+    return MissLaw(noise, bar, code.teams, sizes, balance, _relatives(code), settings.doubt, dips)
 
 
 def _relatives(code: BulkCode) -> tuple[tuple[float, float], ...]:
@@ -193,17 +199,6 @@ def _relatives(code: BulkCode) -> tuple[tuple[float, float], ...]:
         part = 1 - len(teams) / code.teams
         counts[part] = float(np.logaddexp(counts.get(part, -math.inf), log_count))
     return tuple(counts.items())
-
-
-def _path_beam(sketch: TreeSketch) -> tuple[tuple[float, float], ...]:
-    """The beam of the decoder "paths": a prefix is scored by all its levels together."""
-    found, bits = [], 0
-    for level, width in enumerate(sketch.code.widths, 1):
-        bits += width
-        log_part = math.log(_PREFIXES) - bits * math.log(2)
-        if log_part < 0:
-            found.append((math.sqrt(level / sketch.teams), normal_quantile(log_part)))
-    return tuple(found)
 
 
 def _level_beam(sketch: TeamSketch) -> tuple[tuple[float, float], ...]:

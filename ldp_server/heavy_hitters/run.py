@@ -307,7 +307,7 @@ class Run:
                 promised_at(self.sketch, self.decoder, bar, self.beta, self.worth(self.finding)),
                 self.finding.factor,
             )
-            return Promise(self.reports, self.beta, f * found.each, f * found.all_at_once, found.bits)
+            return Promise(self.reports, self.beta, f * found.each, f * found.all_at_once)
         each = paper_promise.promised(whole, self.reports, 1 - PROBABILITY, self.false_items)
         together = paper_promise.promised(whole, self.reports, self.beta / 2, self.false_items)
         return Promise(self.reports, self.beta, each, together)

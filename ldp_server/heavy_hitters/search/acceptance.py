@@ -12,12 +12,16 @@ import numpy.typing as npt
 from ldp_server.arrays.team_cells import BulkCode, BulkTreeCode
 from ldp_server.heavy_hitters.search.tails import chi_square_quantile, normal_quantile
 
-__all__ = ["LONG", "Acceptance", "Limits", "Noise", "Settings", "limits_of"]
+__all__ = ["LONG", "VERY_LONG", "Acceptance", "Limits", "Noise", "Settings", "limits_of"]
 
 Floats = npt.NDArray[np.float64]
 
 LONG = 160
 """Items of more bits are long for a tree."""
+VERY_LONG = 8 * 65
+"""Items of more bits have paths of some fifty levels and more. One strong item's near-copies would fill its beams, and
+elements that share nine of ten cells with an item pass the test against near-copies with the help of other items."""
+_DOUBT = 0.1
 _STRONG, _LENIENT = 1.3, 0.4
 _STEPS = 30
 _SURE = 50.0
@@ -60,11 +64,16 @@ def limits_of(code: BulkCode) -> Limits:
 
     An expander's relatives are found by its searches from every team, so they are compared with the item, and the test
     against near-copies that nobody found may be lenient. A tree has one search, and the test alone. Where that search
-    loses more items, more of their near-copies are found without them, so long items have the strictest test.
+    loses more items, more of their near-copies are found without them, so long items have the strictest test. Those of
+    a very long item are alike: an element that nobody holds has others beside it whose scores are as good. So very long
+    items are compared, too.
     """
     if isinstance(code, BulkTreeCode):
-        return {"copy_tail": 2e-3 if code.bits <= LONG else 2e-4, "doubt": math.inf}
-    return {"copy_tail": 1e-2, "doubt": 0.1}
+        return {
+            "copy_tail": 2e-3 if code.bits <= LONG else 2e-4,
+            "doubt": _DOUBT if code.bits > VERY_LONG else math.inf,
+        }
+    return {"copy_tail": 1e-2, "doubt": _DOUBT}
 
 
 @dataclass(frozen=True)

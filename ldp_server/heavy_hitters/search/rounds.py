@@ -100,10 +100,12 @@ Proposals = Callable[[int, float, Ints | None], Iterator[Ints]]
 """From the width of a search, the least score of interest, and the cells to start from (None: all), to messages."""
 
 
-def _proposals(code: BulkCode, teams: Sequence[TeamScores], weights: Floats, hooks: Hooks) -> Proposals:
+def _proposals(
+    code: BulkCode, teams: Sequence[TeamScores], weights: Floats, threshold: float, hooks: Hooks
+) -> Proposals:
     """Return the search that a code needs; what it sorts is kept between rounds."""
     if isinstance(code, BulkTreeCode):
-        levels = [tree.Level(code, g, teams[g], float(weights[g])) for g in range(len(code.starts))]
+        levels = [tree.Level(code, g, teams[g], float(weights[g]), threshold) for g in range(len(code.starts))]
         threads = hooks.executor if isinstance(hooks.executor, ThreadPoolExecutor) else None
         return lambda width, least, _: tree.propose(code, levels, teams, weights, width, least, hooks.tick, threads)
     if not isinstance(code, BulkExpanderCode):
@@ -142,7 +144,7 @@ class _Search:
         self.code, self.settings, self.hooks = code, settings, hooks
         self.weights = np.sqrt(share / share.sum())
         self.model = Model(teams, self.weights, noise)
-        self.proposals = _proposals(code, teams, self.weights, hooks)
+        self.proposals = _proposals(code, teams, self.weights, settings.threshold, hooks)
         self.tests = Acceptance(code, self.weights, noise, settings)
         self.messages: Ints = np.empty((0, len(code.starts)), np.int64)
         self.doubts: list[float] = []
@@ -154,7 +156,9 @@ class _Search:
         """Hashes of the messages that were taken in."""
         self.suspect = settings.threshold - settings.margin
         self.compares = math.isfinite(settings.doubt)
-        """Whether items are compared with their relatives: an expander's are."""
+        """Whether items are compared with their relatives."""
+        self.origins = self.compares and not isinstance(code, BulkTreeCode)
+        """Whether relatives are searched for: an expander searches from the cells of an item."""
 
     def run(self) -> Listed:
         """Search, and list what was found."""
@@ -195,9 +199,9 @@ class _Search:
         those that failed the tests are put back once, and the last rounds search again.
         """
         lows = [self.settings.threshold, self.suspect - _MOST_SHARED]
-        if self.compares:
+        if self.origins:
             lows.insert(0, _CLEAR * self.settings.threshold)
-        stage, again, given = 0, not self.compares, len(self.messages)
+        stage, again, given = 0, not self.origins, len(self.messages)
         for number in range(1, self.settings.rounds + 1):
             if len(self.messages) >= self.settings.most:
                 break
@@ -232,7 +236,7 @@ class _Search:
         """Return whether a stage is over after a round that added a candidate with this score, the best one."""
         if stage and stage < len(lows) - 1:
             return True  # the next stage takes such candidates too
-        if not stage and self.compares:
+        if not stage and self.origins:
             return best * self.settings.peel < lows[0]  # then the round took all that are clear
         return best < self.settings.threshold  # nothing that could be listed is new
 
@@ -241,9 +245,9 @@ class _Search:
         settings = self.settings
         width = settings.last * settings.width if last else settings.width
         found = self._candidates(width)
-        if self.compares and last:
+        if self.origins and last:
             found = self._with_relatives(found)
-        elif not self.compares and self._has_many(found):
+        elif not self.origins and self._has_many(found):
             found = self._candidates(_WIDER * width)
         if self.hooks.in_domain is not None and len(found.z):
             found = found.part(self.hooks.in_domain(found.messages))
@@ -341,7 +345,7 @@ class _Search:
         if len(robust):
             best = int(robust[np.argmax(joint_fit(cells[robust], z[robust], self.weights))])
             score = float(left[best])
-        elif not (last or self.compares):
+        elif not (last or self.origins):
             return []
         self.doubts.append(self._doubt(found, int(strong[best]), float(z[best])))
         self.model.add(cells[best], score)
@@ -356,7 +360,7 @@ class _Search:
         if len(self.messages):
             values = model.at(model.cells) + model.scores[:, None] * self.weights
             listed = self.tests.proved(values, model.scores) & (doubts <= self.settings.doubt)
-            if self.compares:
+            if self.origins:
                 raised, mixtures = self.tests.mixtures(model.scores[listed])
                 bar, bars = bar + raised, bars + raised
                 listed &= model.scores >= bar

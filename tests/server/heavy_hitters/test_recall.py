@@ -80,6 +80,29 @@ def test_the_normal_law_bounds_the_lower_tail_of_the_support():
             assert exact <= 1.1 * stats.norm.sf(z)
 
 
+def test_tails_are_bounds_however_far_out_they_are():
+    """Very long items have scores of 40 standard errors, and 2^1000 relatives."""
+    z = np.concatenate([np.linspace(0, 13.9, 50), np.linspace(14.1, 80, 50)])
+    exact, bound = stats.norm.logsf(z), recall._log_tails(z)
+    assert (bound >= exact - 1e-4).all()
+    assert (bound <= exact + 0.01).all()
+    assert recall._log_tails(np.array([-3.0])).tolist() == [0.0]
+
+
+def test_very_long_items_are_promised_to_no_more_than_their_relatives_allow():
+    """A near-copy differs in the last cells alone, so the doubt decides up to a quarter above the bar."""
+    found = plan(10**6, Strings(128), "4")
+    sketch = create("?", Strings(128), "4", found, opens=0, closes=1).randomizer
+    p, s = (float(x) for x in sketch.inner.support)
+    noise = Noise(10**6, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
+    law = miss_law(sketch, "paths", threshold(10**6, s, math.log(Strings(128).size), 0.025), noise)
+    doubted = [law._doubted(law.bar * part, 1.0) for part in (1.15, 1.25, 1.5)]
+    assert doubted[0] > doubted[1] > doubted[2]
+    assert doubted[0] > 0.2
+    assert doubted[2] < 1e-6
+    assert law.missed(found.reliable / math.sqrt(10**6 * noise.variance)) < 0.06
+
+
 @pytest.mark.parametrize("decoder", ["soft", "paths", "levels"])
 @pytest.mark.thinned(1)
 def test_the_law_falls(decoder):

@@ -49,6 +49,8 @@ def test_limits_are_those_of_the_sketch():
     assert limits_of(bulk_code(collection("tree-sketch", TREE).randomizer)) == {"copy_tail": 2e-3, "doubt": math.inf}
     long = collection("tree-sketch", TREE, domain=Strings(32)).randomizer
     assert limits_of(bulk_code(long)) == {"copy_tail": 2e-4, "doubt": math.inf}
+    very_long = collection("tree-sketch", TREE, domain=Strings(66)).randomizer
+    assert limits_of(bulk_code(very_long)) == {"copy_tail": 2e-4, "doubt": 0.1}
 
 
 def test_a_doubt_is_the_sum_of_likelihood_ratios():
