@@ -132,7 +132,7 @@ PAGES = (
     _reproduced("pure"),
     Page(
         "heavy-hitters.md",
-        "python -m benchmarks heavy-hitters --json",
+        "python -m benchmarks heavy-hitters --json --full",
         ("benchmarks.hitters.trials", "benchmarks.hitters.poison"),
         SKETCHES,
         _NUMBERS,
