@@ -52,9 +52,10 @@ _MOVING = (
 )
 _BUSY = "servers have {name} open: stop all collectors, answerers and upkeep of it, then run this again"
 _FILES = Key(0, 0, 0)
-_FREED_WITHIN = 3.0
-"""Seconds. A server's process that has lost its client takes milliseconds to end, and longer on a busy machine."""
 """The row of `moving` that names the old store."""
+_FREED_WITHIN = 10.0
+"""Seconds. A server's process that has lost its client takes milliseconds to end. On a busy machine it may first have
+to finish a commit."""
 
 
 class SharedEnd(End):

@@ -88,7 +88,7 @@ def started(old, new):
     with tempfile.TemporaryFile() as errors:
         process = Started(["migrate", "--from", old, "--to", new, "--json"], dict(os.environ), errors)
         with process.stdin, process.stdout:
-            yield process
+            yield process, errors
 
 
 def end_after_another_piece(process, new, number):
@@ -104,6 +104,12 @@ def end_after_another_piece(process, new, number):
     return True
 
 
+def said(errors):
+    """What a process has written to its file of errors."""
+    errors.seek(0)
+    return errors.read().decode()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("direction", ["to a database", "to a directory"])
 def test_killed_again_and_again(postgres, tmp_path, direction):
@@ -114,13 +120,14 @@ def test_killed_again_and_again(postgres, tmp_path, direction):
     collection, before = large(stores[0], 12)
     ends = 0
     while True:
-        with started(old, new) as process:
+        with started(old, new) as (process, errors):
             number = signal.SIGKILL if ends % 3 else signal.SIGINT
             if not end_after_another_piece(process, new, number):
                 shape = json.loads(process.stdout.read())
                 break
         ends += 1
-        assert process.returncode in (-number, 130 if number == signal.SIGINT else 128 + number)
+        expected = (-number, 130 if number == signal.SIGINT else 128 + number)
+        assert process.returncode in expected, said(errors)
     assert process.returncode == 0
     assert ends >= 3
     assert shape["pieces_before"] > 0
