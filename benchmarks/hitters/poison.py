@@ -126,7 +126,7 @@ def _try(epsilon: str, kind: str, how: tuple[float, int]) -> float:
 
 
 def poison_rows(options: Options) -> Iterator[Row]:
-    """Yield the least share of liars, of those tried, that succeeds in most trials; 1 if none does."""
+    """Yield the least share of liars, of those tried, that succeeds in half of the trials or more; 1 if none does."""
     runs = 2 if options.full else 1
     for epsilon in ("1", "4"):
         for kind, shares in SHARES.items():
