@@ -10,6 +10,7 @@ from ldp_server.oracles import oracle_for, restore
 from ldp_server.store import Admission, AppendOutcome, Fold, NewCollection, fold_parts
 from ldp_server.store.engines import open_store
 from ldp_server.store.errors import InUse, StorageError
+from ldp_server.store.sharded.routing import shard_of
 from ldp_server.volunteers.opening import served_records
 from tests.server.helpers import batch, make_collection
 from tests.server.store.contract.batches import a_batch, add, count, finish, held
@@ -70,7 +71,9 @@ class Spread:
         self.shown = [a_batch(self.tokens, b"x%d" % place, token=token) for place, token in enumerate(self.used)]
         self.append(self.shown)
         finish(log, self.tokens)
-        self.units = [os.urandom(16) for _ in range(9)]
+        units = [os.urandom(16) for _ in range(100)]
+        halves = [[one for one in units if shard_of(one, 2) == place] for place in (0, 1)]
+        self.units = [*halves[0][:5], *halves[1][:4]]  # some of both databases, or the batch would be one there too
         self.append([a_batch(self.sealed, b"123456789", units=b"".join(self.units))])
         self.expected = counts_of(log, self.question, self.over)
         list(fold_all(log, self.question, self.over))
