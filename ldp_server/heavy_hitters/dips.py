@@ -30,11 +30,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
+
+from ldp_server.heavy_hitters.search.tails import normal_tails
 
 __all__ = ["Dips"]
-
-Floats = npt.NDArray[np.float64]
 
 _PREFIXES = 1 << 15
 _LENGTH = 5
@@ -70,15 +69,10 @@ class Dips:
         grid = np.arange(0.0, self._most, _STEP)
         apart = np.arange(-len(grid), len(grid)) * _STEP
         drift = self._c - mean
-        below = _below(apart + _STEP / 2 - drift, sd)  # by how far a place is above the one before
+        below = 1 - normal_tails((apart + _STEP / 2 - drift) / sd)  # by how far a place is above the one before
         places = np.arange(len(grid))
         moves = np.diff(below[len(grid) + places[None, :] - places[:, None]], axis=1, prepend=0.0)
-        law = np.diff(_below(grid + _STEP / 2 - self._begins - drift, sd), prepend=0.0)
+        law = np.diff(1 - normal_tails((grid + _STEP / 2 - self._begins - drift) / sd), prepend=0.0)
         for _ in range(self._levels - 1):
             law = law @ moves
         return max(0.0, 1.0 - float(law.sum()))
-
-
-def _below(points: npt.NDArray[np.floating], sd: float) -> Floats:
-    """P(N(0, sd^2) <= point)."""
-    return np.array([0.5 * math.erfc(-point / (sd * math.sqrt(2))) for point in points])

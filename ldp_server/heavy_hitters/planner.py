@@ -168,7 +168,7 @@ def _profiled(epsilon: Epsilon, size: int, cell_bits: int, q: int, t: int) -> Tr
     level makes the early rivals fewer.
     """
     bits, false = (size - 1).bit_length(), false_items_of(BETA)
-    noise = Noise(1 << 40, 1.0, 1.0)
+    noise = Noise(1 << 40, 1.0, 1.0, 0.5)
     bar = normal_quantile(math.log(false) - math.log(size)) + MIXTURES["paths"]
     z = _PROFILE_AT * math.sqrt(2 * (math.log(size) + math.log(2 / BETA)))
     found: list[tuple[float, int, TreeSketch]] = []

@@ -39,7 +39,7 @@ from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
 from ldp_server.heavy_hitters.dips import Dips
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings, limits_of
-from ldp_server.heavy_hitters.search.tails import log_normal_tail, normal_quantile
+from ldp_server.heavy_hitters.search.tails import log_normal_tail, log_normal_tails, normal_quantile, normal_tails
 
 __all__ = ["MissLaw", "miss_law"]
 
@@ -61,26 +61,11 @@ def _tail(z: float) -> float:
     return math.exp(log_normal_tail(z))
 
 
-def _log_tails(z: Floats) -> Floats:
-    """The logarithms of the normal law's upper tails; 0, which is an upper bound, where z is negative."""
-    points, tails = _tails()
-    far = np.maximum(z, points[-1])  # there the tail is below the density over z
-    beyond = -(far**2) / 2 - np.log(far * math.sqrt(2 * math.pi))
-    return np.where(z > points[-1], beyond, np.interp(z, points, np.log(tails), left=0.0))
-
-
-@cache
-def _tails() -> tuple[Floats, Floats]:
-    """A table of _tail."""
-    points = np.arange(0, 14, 1 / 512)
-    return points, np.array([_tail(z) for z in points])
-
-
 @lru_cache(maxsize=512)  # a plan of long strings asks for 440 of them again and again; each has 64 KiB
 def _sum_law(count: int, lack: float, power: int) -> tuple[float, Floats]:
     """The grid's step, and P(S >= i steps) for the sum S of `count` independent ((h - lack)+)^power, h ~ N(0,1)."""
     step = (4 * count + 60 if power == 2 else 0.5 * count + 12 * math.sqrt(count)) / _GRID
-    below = 1 - np.interp(lack + (step * np.arange(_GRID)) ** (1 / power), *_tails())
+    below = 1 - normal_tails(lack + (step * np.arange(_GRID)) ** (1 / power))
     one = np.diff(below, prepend=0.0)  # the mass up to each point lies at the point: rounded up
     sums = np.fft.irfft(np.fft.rfft(one, 2 * _GRID) ** count, 2 * _GRID)
     return step, np.cumsum(np.clip(sums, 0.0, None)[::-1])[::-1]
@@ -154,8 +139,8 @@ class MissLaw:
         weights = _WEIGHTS[len(points) - len(x) :]
         part, log_count = (np.array(column)[:, None] for column in zip(*self.relatives, strict=True))
         rest, y = np.sqrt(1 - part**2), np.sqrt(x**2 + 2 * math.log(self.doubt))
-        near = np.exp(log_count + _log_tails((y - part * x) / rest))
-        far = np.exp(log_count + _log_tails((x - part * y) / rest)) / (part * self.doubt)
+        near = np.exp(log_count + log_normal_tails((y - part * x) / rest))
+        far = np.exp(log_count + log_normal_tails((x - part * y) / rest)) / (part * self.doubt)
         return float(np.minimum(1.0, (near + far).sum(axis=0)) @ weights)
 
     def _unbalanced(self, z: float, tau: float) -> float:

@@ -195,7 +195,7 @@ class Run:
         """The inner oracle's law for a part of the users."""
         p, s = self.support
         users = int(self.worth(counting) * share)
-        return Noise(users, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
+        return Noise(users, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)), s)
 
     def unit(self, counting: Counting, noise: Noise) -> float:
         """Return the standard error of an item that nobody holds, as a number of users."""

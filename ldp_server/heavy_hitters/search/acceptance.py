@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.arrays.team_cells import BulkCode, BulkTreeCode
-from ldp_server.heavy_hitters.search.tails import chi_square_quantile, normal_quantile
+from ldp_server.heavy_hitters.search.tails import binomial_quantile, chi_square_quantile
 
 __all__ = ["LONG", "VERY_LONG", "Acceptance", "Limits", "Noise", "Settings", "limits_of"]
 
@@ -78,11 +78,12 @@ def limits_of(code: BulkCode) -> Limits:
 
 @dataclass(frozen=True)
 class Noise:
-    """The inner oracle's law for one report: v of an unheld item, r = p(1-p)/(s(1-s)) for holders; and n."""
+    """The inner oracle's law for one report: v of an unheld item, r = p(1-p)/(s(1-s)) for holders, and s; and n."""
 
     reports: int
     variance: float
     holder_ratio: float
+    support: float
 
     def share(self, z: npt.ArrayLike) -> Floats:
         """The share of users who hold an item with score z."""
@@ -105,7 +106,8 @@ class Acceptance:
     combine cells of several strong items. Only as many teams as carry data can be combined. In the other teams a
     chimera is strong by chance alone.
     *Near-copies*: elements that share part of their cells with a true item have its evidence there. So the teams that
-    tell them apart must prove the item alone, against as many rivals as there are near-copies.
+    tell them apart must prove the item alone, against as many rivals as there are near-copies. What these teams show of
+    a rival is a count of its own, a binomial one, and few users make its upper tail a heavy one.
     *Relatives*: the other elements that the search found and that share a cell with the item. If one of them is held
     instead, it lends the item its evidence. With scores x of the item and y of a relative, both on what the model
     leaves, the likelihood of "the relative is held" over that of "the item is held" is exp((y^2 - x^2)/2).
@@ -127,8 +129,10 @@ class Acceptance:
         self._needed = np.zeros(len(parts))
         for i, (teams, log_count) in enumerate(parts):
             share = weights[teams]
-            self._parts[i, teams] = share / max(1e-9, math.sqrt(float(share @ share)))
-            self._needed[i] = normal_quantile(math.log(settings.copy_tail) - max(0.0, log_count))
+            part = float(share @ share)
+            self._parts[i, teams] = share / max(1e-9, math.sqrt(part))
+            log_tail = math.log(settings.copy_tail) - max(0.0, log_count)
+            self._needed[i] = binomial_quantile(max(1.0, noise.reports * part), noise.support, log_tail)
             self.rivals.append((teams, float(self._needed[i])))
 
     def misfit(self, values: Floats, z: Floats) -> Floats:

@@ -45,8 +45,8 @@ _REACH = (1 << (_FIELD - 1)) - 1
 _MOST = 1 << 40
 """Above any sum of a path's scores."""
 _BEST, _SAMPLE = 1000, 1500
-_STEPS = 14
-_PART, _BELOW, _LISTED = 8, _UNIT // 8, 40_000
+_STEPS, _NEARLY = 14, 31 / 32
+_PART, _BELOW, _ABOVE, _LISTED = 8, _UNIT // 8, _UNIT // 4, 40_000
 _HALVED = 1 << 13
 _TABLE = 1 << 12
 """Where there are at most so many blocks, their places are looked up."""
@@ -234,7 +234,13 @@ def _threshold(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> int:
         if float(counts @ weights) <= width:
             return low
     if counts.sum() > _LISTED:
-        return _halved(lambda tau: float(counted(tau) @ weights) if tau > sure else math.inf, low, high, width)
+        near = sure + _ABOVE
+        near = near if float(counted(near) @ weights) <= width else high
+
+        def between(tau: int) -> float:
+            return math.inf if tau <= sure else 0.0 if tau >= near else float(counted(tau) @ weights)
+
+        return _halved(between, low, high, width)
     lines, _, own = _every(starts, counts, cells)
     sums = scores[lines] + own
     order = falling(sums)
@@ -247,8 +253,11 @@ def _threshold(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> int:
 
 
 def _halved(weight: Callable[[int], float], low: int, high: int, width: int) -> int:
-    """The least tau, of those that halving the range meets, above which there is no more weight than `width`."""
+    """The first tau that halving the range meets above which there is nearly `width`; else the least with less."""
     for _ in range(_STEPS):
         middle = (low + high) // 2
-        low, high = (middle, high) if weight(middle) > width else (low, middle)
+        found = weight(middle)
+        if width * _NEARLY <= found <= width:
+            return middle
+        low, high = (middle, high) if found > width else (low, middle)
     return high

@@ -22,6 +22,7 @@ from ldp_server.arrays.team_cells import BulkCode, BulkExpanderCode, BulkTreeCod
 from ldp_server.heavy_hitters.search import beam, tree
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings
 from ldp_server.heavy_hitters.search.candidates import Candidates
+from ldp_server.heavy_hitters.search.halves import by_halves
 from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, first_rows, keys_of
 from ldp_server.heavy_hitters.search.model import Model, joint_fit
 from ldp_server.heavy_hitters.search.scores import TeamScores
@@ -48,6 +49,11 @@ class Hooks:
     """Called often; may raise to end the search."""
     on_round: Callable[[int], None] | None = None
     executor: Executor | None = None
+
+    @property
+    def threads(self) -> ThreadPoolExecutor | None:
+        """The executor, if it shares this process's memory."""
+        return self.executor if isinstance(self.executor, ThreadPoolExecutor) else None
 
 
 @dataclass(frozen=True)
@@ -106,8 +112,9 @@ def _proposals(
     """Return the search that a code needs; what it sorts is kept between rounds."""
     if isinstance(code, BulkTreeCode):
         levels = [tree.Level(code, g, teams[g], float(weights[g]), threshold) for g in range(len(code.starts))]
-        threads = hooks.executor if isinstance(hooks.executor, ThreadPoolExecutor) else None
-        return lambda width, least, _: tree.propose(code, levels, teams, weights, width, least, hooks.tick, threads)
+        return lambda width, least, _: tree.propose(
+            code, levels, teams, weights, width, least, hooks.tick, hooks.threads
+        )
     if not isinstance(code, BulkExpanderCode):
         raise TypeError("no search is known for this code")
     lists = [beam.TeamCells(code, m, teams[m], float(weights[m])) for m in range(code.teams)]
@@ -123,15 +130,22 @@ def _proposals(
 
 @dataclass(frozen=True)
 class _Found:
-    """Candidates, best first: messages, their cells, the scores of these and of the candidates."""
+    """Candidates: messages, their cells, the scores of these and of the candidates."""
 
     messages: Ints
     cells: Ints
     values: Floats
     z: Floats
+    passed: npt.NDArray[np.bool_]
+    """Which pass the tests as they are."""
 
     def part(self, which: Ints | npt.NDArray[np.bool_]) -> _Found:
-        return _Found(self.messages[which], self.cells[which], self.values[which], self.z[which])
+        return _Found(self.messages[which], self.cells[which], self.values[which], self.z[which], self.passed[which])
+
+    @staticmethod
+    def joined(parts: Sequence[_Found]) -> _Found:
+        columns = zip(*((one.messages, one.cells, one.values, one.z, one.passed) for one in parts), strict=True)
+        return _Found(*(np.concatenate(column) for column in columns))
 
 
 class _Search:
@@ -185,7 +199,7 @@ class _Search:
                 self.hooks.tick()
             found = self._scored(self.known, clear)
             before = len(self.messages)
-            self._take_in(found.part(self.tests.passed(found.values, found.z)), clear)
+            self._take_in(found.part(found.passed), clear)
             if len(self.messages) == before:
                 break
             self.model.refit()
@@ -265,8 +279,7 @@ class _Search:
     def _with_relatives(self, found: _Found) -> _Found:
         """Add the elements that share a cell with a candidate near the threshold: they may be what is held instead."""
         threshold = self.settings.threshold
-        near = np.flatnonzero((found.z >= threshold) & (found.z < _CLEAR * threshold))
-        near = near[self.tests.passed(found.values[near], found.z[near])]
+        near = np.flatnonzero((found.z >= threshold) & (found.z < _CLEAR * threshold) & found.passed)
         new = [i for i in near if found.messages[i].tobytes() not in self.compared][:_MOST_ORIGINS]
         if not new:
             return found
@@ -282,11 +295,17 @@ class _Search:
 
     def _scored(self, messages: Ints, least: float) -> _Found:
         """Return those of the messages whose score is at least `least`, best first."""
-        cells = self.code.cells(messages)
-        values = self.model.at(cells)
-        found = _Found(messages, cells, values, values @ self.weights)
-        order = np.argsort(-found.z, kind="stable")[:MOST_CANDIDATES]
-        return found.part(order[found.z[order] >= least])
+
+        def scored(rows: slice) -> _Found:
+            cells = self.code.cells(messages[rows])
+            values = self.model.at(cells)
+            z = values @ self.weights
+            high = z >= least
+            values, z = values[high], z[high]
+            return _Found(messages[rows][high], cells[high], values, z, self.tests.passed(values, z))
+
+        found = _Found.joined(by_halves(scored, len(messages), self.hooks.threads))
+        return found.part(np.argsort(-found.z, kind="stable")[:MOST_CANDIDATES])
 
     def _has_many(self, found: _Found) -> bool:
         """True if more than 20 candidates pass all tests.
@@ -295,8 +314,7 @@ class _Search:
         """
         if len(found.z) <= _MANY:
             return False
-        strong = found.z >= self.settings.threshold
-        return int((strong & self.tests.passed(found.values, found.z)).sum()) > _MANY
+        return int(((found.z >= self.settings.threshold) & found.passed).sum()) > _MANY
 
     def _accept(self, found: _Found, low: float, last: bool) -> list[int]:
         """Add candidates to the model: the best of the joint fit first, each tested on what the earlier ones left.
@@ -306,7 +324,7 @@ class _Search:
         if not len(found.z):
             return []
         model, settings, cells, z = self.model, self.settings, found.cells, found.z
-        good = np.flatnonzero(self.tests.passed(found.values, z))[:_MOST_JOINT]
+        good = np.flatnonzero(found.passed)[:_MOST_JOINT]
         fitted = joint_fit(cells[good], z[good], model.weights)
         added: list[int] = []
         for j in np.argsort(-fitted, kind="stable"):

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.team_cells import BulkTreeCode
 from ldp_server.heavy_hitters.search.acceptance import VERY_LONG
+from ldp_server.heavy_hitters.search.halves import by_halves
 from ldp_server.heavy_hitters.search.joins import (
     MOST_CANDIDATES,
     Sorted,
@@ -104,7 +105,7 @@ def propose(
     for number, level in enumerate(searched):
         if tick is not None:
             tick()
-        hashes = code.prefix_hashes(blocks, number)
+        hashes = _hashes(code, blocks, number, threads)
         if very_long:
             scores = scores * _KEPT[0] >> _KEPT[1]
         parents, chosen, scores = _spread_join(scores, hashes, level.renew(), lines, width, threads)
@@ -112,13 +113,37 @@ def propose(
         before = blocks
         blocks = code.with_payloads(blocks[parents], level.payloads(chosen), number)
     z = np.zeros(len(blocks)) if very_long else floats_of(scores)  # the search for very long items cuts scores
-    for team in range(0 if very_long else len(searched), code.teams):
-        z += weights[team] * residual[team].at(code.block_cells(blocks, team))
+    teams = range(0 if very_long else len(searched), code.teams)
+    z += _added(code, residual, weights, blocks, teams, threads)
     best = falling(units(z))
     best = best[z[best] >= least - _ROUNDED]
     fields = code.fields(blocks[best])
     yield (_spread(fields) if very_long else fields)[:MOST_CANDIDATES]
-    yield _last_payloads(code, residual, weights, before, parents)
+    yield _last_payloads(code, residual, weights, before, parents, threads)
+
+
+def _hashes(code: BulkTreeCode, blocks: Indexes, level: int, threads: ThreadPoolExecutor | None) -> Ints:
+    """Return the hashes that the paths' cells of a level begin with."""
+    return np.concatenate(by_halves(lambda rows: code.prefix_hashes(blocks[rows], level), len(blocks), threads))
+
+
+def _added(
+    code: BulkTreeCode,
+    residual: Sequence[TeamScores],
+    weights: Floats,
+    blocks: Indexes,
+    teams: range,
+    threads: ThreadPoolExecutor | None,
+) -> Floats:
+    """Return what these teams add to the paths' scores."""
+
+    def added(rows: slice) -> Floats:
+        z = np.zeros(len(blocks[rows]))
+        for team in teams:
+            z += weights[team] * residual[team].at(code.block_cells(blocks[rows], team))
+        return z
+
+    return np.concatenate(by_halves(added, len(blocks), threads))
 
 
 def _spread(fields: Ints) -> Ints:
@@ -159,7 +184,12 @@ def _ancestors(lines: list[Ints], parents: Ints) -> Ints:
 
 
 def _last_payloads(
-    code: BulkTreeCode, residual: Sequence[TeamScores], weights: Floats, prefixes: Indexes, parents: Ints
+    code: BulkTreeCode,
+    residual: Sequence[TeamScores],
+    weights: Floats,
+    prefixes: Indexes,
+    parents: Ints,
+    threads: ThreadPoolExecutor | None,
 ) -> Ints:
     """Return the best paths with every last payload: the last join has no check to read, and drops paths too early.
 
@@ -169,14 +199,14 @@ def _last_payloads(
     if last == 0 or not len(parents):
         return np.empty((0, last + 1), np.int64)
     every = np.arange(1 << code.code.widths[last])
-    out: list[Indexes] = []
-    for place in _distinct(parents, len(prefixes))[:_RETRIED]:
+
+    def best(place: int) -> Ints:
         blocks = code.with_payloads(_repeated(prefixes[place : place + 1], len(every)), every, last)
-        z = np.zeros(len(every))
-        for team in range(last, code.teams):
-            z += weights[team] * residual[team].at(code.block_cells(blocks, team))
-        out.append(blocks[falling(units(z))[:2]])
-    return np.concatenate([code.fields(blocks) for blocks in out])
+        z = _added(code, residual, weights, blocks, range(last, code.teams), None)
+        return code.fields(blocks[falling(units(z))[:2]])
+
+    places = _distinct(parents, len(prefixes))[:_RETRIED]
+    return np.concatenate(list((threads.map if threads else map)(best, places)))
 
 
 def _distinct(places: Ints, most: int) -> Ints:

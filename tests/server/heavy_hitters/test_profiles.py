@@ -123,7 +123,7 @@ def test_what_is_far_below_is_not_computed():
 
 def test_the_balance_test_is_no_more_than_its_own_tail():
     """Near-copy tests that fail for sure end the sum early; then the test's own probability is the bound."""
-    noise = Noise(10**6, 3.0, 1.0)
+    noise = Noise(10**6, 3.0, 1.0, 0.2)
     hopeless = MissLaw(noise, 8.0, 6, ((3, 40.0, 5),), (16.7, 0.005))
     assert hopeless._unbalanced(14.0, 1.0) == 0.005
     easy = MissLaw(noise, 8.0, 6, ((3, 1.0, 5),), (16.7, 0.005))

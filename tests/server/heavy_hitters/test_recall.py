@@ -34,7 +34,7 @@ def test_the_law_bounds_what_the_tests_refuse(domain, users, epsilon, mechanism,
     found = plan(users, domain, epsilon, mechanism=mechanism, memory=memory)
     sketch = create("?", domain, epsilon, found, opens=0, closes=1).randomizer
     p, s = (float(x) for x in sketch.inner.support)
-    noise = Noise(users, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
+    noise = Noise(users, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)), s)
     bar = threshold(users, s, math.log(domain.size), 0.025) + MIXTURES[found.decoder]
     code = bulk_code(sketch)
     weights = np.full(code.teams, 1 / math.sqrt(code.teams))
@@ -83,10 +83,10 @@ def test_the_normal_law_bounds_the_lower_tail_of_the_support():
 def test_tails_are_bounds_however_far_out_they_are():
     """Very long items have scores of 40 standard errors, and 2^1000 relatives."""
     z = np.concatenate([np.linspace(0, 13.9, 50), np.linspace(14.1, 80, 50)])
-    exact, bound = stats.norm.logsf(z), recall._log_tails(z)
+    exact, bound = stats.norm.logsf(z), log_normal_tails(z)
     assert (bound >= exact - 1e-4).all()
     assert (bound <= exact + 0.01).all()
-    assert recall._log_tails(np.array([-3.0])).tolist() == [0.0]
+    assert log_normal_tails(np.array([-3.0])).tolist() == [0.0]
 
 
 def test_very_long_items_are_promised_to_no_more_than_their_relatives_allow():
@@ -94,7 +94,7 @@ def test_very_long_items_are_promised_to_no_more_than_their_relatives_allow():
     found = plan(10**6, Strings(128), "4")
     sketch = create("?", Strings(128), "4", found, opens=0, closes=1).randomizer
     p, s = (float(x) for x in sketch.inner.support)
-    noise = Noise(10**6, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)))
+    noise = Noise(10**6, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)), s)
     law = miss_law(sketch, "paths", threshold(10**6, s, math.log(Strings(128).size), 0.025), noise)
     doubted = [law._doubted(law.bar * part, 1.0) for part in (1.15, 1.25, 1.5)]
     assert doubted[0] > doubted[1] > doubted[2]
@@ -109,7 +109,7 @@ def test_the_law_falls(decoder):
     mechanism = {"soft": "expander-sketch", "paths": "tree-sketch", "levels": "prefix-tree"}[decoder]
     found = plan(10**6, Strings(8), "2", mechanism=mechanism)
     sketch = create("?", Strings(8), "2", found, opens=0, closes=1).randomizer
-    law = miss_law(sketch, decoder, 10.0, Noise(10**6, 3.0, 2.0))
+    law = miss_law(sketch, decoder, 10.0, Noise(10**6, 3.0, 2.0, 0.2))
     missed = [law.missed(z) / z for z in np.linspace(2, 60, 200)]
     assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(missed))
     assert missed[-1] < 1e-9
@@ -119,7 +119,7 @@ def test_the_law_falls(decoder):
 @pytest.mark.thinned(1)
 def test_the_law_bounds_what_relatives_refuse(part, count, z):
     """Scores of an item, and of relatives given it. Few are near: those above a level are a Poisson number."""
-    law = MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, relatives=((part, math.log(count)),), doubt=0.1)
+    law = MissLaw(Noise(10**6, 3.0, 1.0, 0.2), 7.0, 6, relatives=((part, math.log(count)),), doubt=0.1)
     rng, refused, draws = np.random.default_rng(2), 0, 1_500
     for x in z + rng.standard_normal(draws):
         if x < 7.0:
@@ -135,9 +135,9 @@ def test_the_law_bounds_what_relatives_refuse(part, count, z):
 
 
 def test_without_a_limit_relatives_refuse_nothing():
-    law = MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, relatives=((0.5, 20.0),))
+    law = MissLaw(Noise(10**6, 3.0, 1.0, 0.2), 7.0, 6, relatives=((0.5, 20.0),))
     assert law._doubted(8.0, 1.0) == 0.0
-    assert MissLaw(Noise(10**6, 3.0, 1.0), 7.0, 6, doubt=0.1)._doubted(8.0, 1.0) == 0.0
+    assert MissLaw(Noise(10**6, 3.0, 1.0, 0.2), 7.0, 6, doubt=0.1)._doubted(8.0, 1.0) == 0.0
 
 
 @pytest.mark.parametrize("lack", [0.0, 0.6, 2.2])

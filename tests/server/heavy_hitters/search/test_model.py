@@ -14,7 +14,7 @@ from tests.server.heavy_hitters.cases import EXPANDER, collection
 CODE = bulk_code(collection("expander-sketch", EXPANDER).randomizer)
 TEAMS, CHUNK = 5, 10
 CELLS = 1 << CHUNK + 4
-NOISE = Noise(1_000_000, 4.0, 1.0)
+NOISE = Noise(1_000_000, 4.0, 1.0, 0.2)
 SETTINGS = Settings(8.0, width=1 << 12)
 
 

@@ -14,7 +14,7 @@ from ldp_server.heavy_hitters.search.scores import TeamScores
 from tests.server.heavy_hitters.cases import TREE, collection
 
 CODE = bulk_code(collection("tree-sketch", TREE).randomizer)
-NOISE = Noise(1_000_000, 4.0, 1.0)
+NOISE = Noise(1_000_000, 4.0, 1.0, 0.2)
 SETTINGS = Settings(9.0, width=16, last=256, **limits_of(CODE))
 LENT = [6.0, 6.0, 6.0, 6.0, 0.0, 0.0]
 MUCH = [6.0, 8.0, 8.0, 8.0, 0.0, 0.0]

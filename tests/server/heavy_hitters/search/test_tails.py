@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from ldp_server.heavy_hitters.search.tails import (
+    binomial_quantile,
     binomial_tail_log,
     chi_square_quantile,
     log_normal_tail,
     normal_quantile,
+    normal_tails,
     threshold,
 )
 
@@ -61,3 +64,27 @@ def test_chi_square(freedom, tail):
 
 def test_nothing_can_disagree_alone():
     assert chi_square_quantile(0, 0.01) == math.inf
+
+
+@pytest.mark.parametrize("p", [1 / 2, 1 / 3, 1 / 47, 1 / 1009])
+@pytest.mark.parametrize("n", [400, 2_440, 10**5, 10**9])
+@pytest.mark.parametrize("log_tail", [-3.0, -8.5, -25.0, -170.0])
+def test_binomial_quantile(n, p, log_tail):
+    """The exact tails of the whole numbers below and above it lie on the two sides of the wanted one, to 2%."""
+    sd = math.sqrt(n * p * (1 - p))
+    least = n * p + binomial_quantile(n, p, log_tail) * sd
+    assert stats.binom.logsf(math.floor(least) - 1, n, p) >= log_tail - 0.02
+    assert stats.binom.logsf(math.ceil(least) - 1, n, p) <= log_tail + 0.02
+
+
+def test_a_few_users_need_more_than_the_normal_quantile():
+    """600 users, a cell in 47: the tail at the normal quantile is 40 times as heavy as it says."""
+    n, p, log_tail = 600, 1 / 47, math.log(2e-4) - 10 * math.log(2)
+    at = math.ceil(n * p + normal_quantile(log_tail) * math.sqrt(n * p * (1 - p)))
+    assert 30 < math.exp(stats.binom.logsf(at - 1, n, p) - log_tail) < 60
+
+
+def test_tables_of_the_normal_law():
+    z = np.linspace(-6, 13.99, 997)
+    assert normal_tails(z) == pytest.approx(stats.norm.sf(z), rel=2e-5)
+    assert normal_tails(np.array([15.0])).tolist() == [0.0]
