@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 __all__ = [
     "MOST_CANDIDATES",
+    "Pairs",
     "Sorted",
     "best_cells",
     "falling",
@@ -53,6 +54,7 @@ _TABLE = 1 << 12
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Pairs = tuple[Ints, Ints, Ints]
 
 
 def units(scores: npt.NDArray[np.floating]) -> Ints:
@@ -149,37 +151,65 @@ class Sorted:
 
 
 def join(
-    scores: Ints, blocks: Ints, cells: Sorted, width: int, threads: ThreadPoolExecutor | None = None
-) -> tuple[Ints, Ints, Ints]:
+    scores: Ints,
+    blocks: Ints,
+    cells: Sorted,
+    width: int,
+    threads: ThreadPoolExecutor | None = None,
+    most: int | None = None,
+) -> Pairs:
     """About `width` best pairs: which path, which cell (in the order that `cells` was given), and the sum; best first.
 
-    Paths come best first.
+    Paths come best first. Of the pairs, `most` are returned at most.
     """
-    parents, chosen, sums = pairs(scores, blocks, cells, width, threads)
-    order = falling(sums)
-    return parents[order], chosen[order], sums[order]
+    bits = (2 * width + 2).bit_length()
+
+    def best_first(found: Pairs) -> Pairs:
+        parents, chosen, sums = found
+        keys = (_MOST - sums) << bits | np.arange(len(sums))
+        keys.sort()
+        order = keys & ((1 << bits) - 1)
+        return parents[order], chosen[order], keys >> bits << bits | np.arange(len(sums))
+
+    parts = _joined(scores, blocks, cells, width, threads, best_first)
+    parents, chosen, keys = (np.concatenate([part[column] for part in parts]) for column in range(3))
+    if len(parts) > 1:
+        keys[len(parts[0][2]) :] += len(parts[0][2])
+        keys.sort(kind="stable")  # which merges two sorted parts
+    order, sums = keys[:most] & ((1 << bits) - 1), _MOST - (keys[:most] >> bits)
+    return parents[order], chosen[order], sums
 
 
-def pairs(
-    scores: Ints, blocks: Ints, cells: Sorted, width: int, threads: ThreadPoolExecutor | None = None
-) -> tuple[Ints, Ints, Ints]:
-    """The pairs of `join` in no order: equal sums come in the order in which `join` leaves them.
+def pairs(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> Pairs:
+    """The pairs of `join` in no order: equal sums come in the order in which `join` leaves them."""
+    parts = _joined(scores, blocks, cells, width, None, lambda found: found)
+    parents, chosen, sums = (np.concatenate([part[column] for part in parts]) for column in range(3))
+    return parents, chosen, sums
 
-    The halves of many paths are joined apart, side by side if there are threads.
-    """
+
+def _joined(
+    scores: Ints,
+    blocks: Ints,
+    cells: Sorted,
+    width: int,
+    threads: ThreadPoolExecutor | None,
+    then: Callable[[Pairs], Pairs],
+) -> list[Pairs]:
+    """Join, and do what comes `then`: the halves of many paths apart, side by side if there are threads."""
     if not len(scores) or not len(cells):
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+        return [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))]
     blocks = np.minimum(blocks, cells.beyond)  # no cell is in that block
     halves = 2 if len(scores) >= _HALVED else 1
-    lots = [(scores[half::halves], blocks[half::halves]) for half in range(halves)]
     tau, most = _threshold(scores, blocks, cells, width), 2 * width // halves
-    joined = list((threads.map if threads else map)(lambda lot: _join_above(lot[0], lot[1], cells, tau, most), lots))
-    sums = np.concatenate([part[2] for part in joined])
-    parents = np.concatenate([halves * part[0] + half for half, part in enumerate(joined)])
-    return parents, np.concatenate([part[1] for part in joined]), sums
+
+    def half(first: int) -> Pairs:
+        parents, chosen, sums = _join_above(scores[first::halves], blocks[first::halves], cells, tau, most)
+        return then((halves * parents + first, chosen, sums))
+
+    return list((threads.map if threads else map)(half, range(halves)))
 
 
-def _join_above(scores: Ints, blocks: Ints, cells: Sorted, tau: int, most: int) -> tuple[Ints, Ints, Ints]:
+def _join_above(scores: Ints, blocks: Ints, cells: Sorted, tau: int, most: int) -> Pairs:
     """Every pair with a sum of at least tau, in no order; of the best paths only, if there are more than `most`."""
     paths = _by_block(blocks)
     scores, blocks = scores[paths], blocks[paths]

@@ -22,6 +22,7 @@ from ldp_server.heavy_hitters.search.acceptance import VERY_LONG
 from ldp_server.heavy_hitters.search.halves import by_halves
 from ldp_server.heavy_hitters.search.joins import (
     MOST_CANDIDATES,
+    Pairs,
     Sorted,
     best_cells,
     falling,
@@ -99,19 +100,17 @@ def propose(
         list(threads.map(Level.renew, searched))
     very_long = code.bits > VERY_LONG
     blocks = code.no_payloads(1)
-    scores = np.zeros(1, np.int64)
-    lines: list[Ints] = []
+    hashes, scores = code.prefix_hashes(blocks, 0), np.zeros(1, np.int64)
+    joins = _SpreadJoins(width, threads)
     before, parents = blocks, np.zeros(0, np.int64)
     for number, level in enumerate(searched):
         if tick is not None:
             tick()
-        hashes = _hashes(code, blocks, number, threads)
         if very_long:
             scores = scores * _KEPT[0] >> _KEPT[1]
-        parents, chosen, scores = _spread_join(scores, hashes, level.renew(), lines, width, threads)
-        lines = [*lines, parents][1 - _BACK :]
+        parents, chosen, scores = joins.next(scores, hashes, level.renew())
         before = blocks
-        blocks = code.with_payloads(blocks[parents], level.payloads(chosen), number)
+        blocks, hashes = _longer(code, blocks, parents, level.payloads(chosen), number, threads)
     z = np.zeros(len(blocks)) if very_long else floats_of(scores)  # the search for very long items cuts scores
     teams = range(0 if very_long else len(searched), code.teams)
     z += _added(code, residual, weights, blocks, teams, threads)
@@ -122,9 +121,18 @@ def propose(
     yield _last_payloads(code, residual, weights, before, parents, threads)
 
 
-def _hashes(code: BulkTreeCode, blocks: Indexes, level: int, threads: ThreadPoolExecutor | None) -> Ints:
-    """Return the hashes that the paths' cells of a level begin with."""
-    return np.concatenate(by_halves(lambda rows: code.prefix_hashes(blocks[rows], level), len(blocks), threads))
+def _longer(
+    code: BulkTreeCode, blocks: Indexes, parents: Ints, payloads: Ints, level: int, threads: ThreadPoolExecutor | None
+) -> tuple[Indexes, Ints]:
+    """Return the paths with one more payload, and the hashes that their cells of the next level begin with."""
+    last = level + 1 == len(code.starts)
+
+    def longer(rows: slice) -> tuple[Indexes, Ints]:
+        found = code.with_payloads(blocks[parents[rows]], payloads[rows], level)
+        return found, np.zeros(0, np.int64) if last else code.prefix_hashes(found, level + 1)
+
+    paths, hashes = zip(*by_halves(longer, len(parents), threads), strict=True)
+    return np.concatenate(paths), np.concatenate(hashes)
 
 
 def _added(
@@ -155,32 +163,63 @@ def _spread(fields: Ints) -> Ints:
     return fields[np.sort(order[ranks < _ALIKE])]
 
 
-def _spread_join(
-    scores: Ints, blocks: Ints, order: Sorted, lines: list[Ints], width: int, threads: ThreadPoolExecutor | None
-) -> tuple[Ints, Ints, Ints]:
-    """Return the best `width` pairs of a join, but not too many of one ancestor a few levels back.
+class _SpreadJoins:
+    """The joins of one search: the best `width` pairs of each, but not too many of one ancestor a few levels back.
 
     One strong item has thousands of near-copies that differ from it in the last levels only. Without this limit they
-    would fill the beam and hide every other item. `lines` are the parents' places at the levels before.
+    would fill the beam and hide every other item.
     """
-    most = max(1, width // _FAMILIES)
-    parents, chosen, sums = join(scores, blocks, order, int(_SPARE * width), threads)
-    if len(lines) < _BACK - 1 or np.bincount(_ancestors(lines, parents[:width]), minlength=1).max() <= most:
-        return parents[:width], chosen[:width], sums[:width]
-    parents, chosen, sums = join(scores, blocks, order, _WIDER * width, threads)
-    ancestors = _ancestors(lines, parents)
-    kept = np.ones(len(parents), bool)
-    for big in np.flatnonzero(np.bincount(ancestors) > most):
-        kept[np.flatnonzero(ancestors == big)[most:]] = False
-    rest = np.flatnonzero(kept)[:width]
-    return parents[rest], chosen[rest], sums[rest]
 
+    def __init__(self, width: int, threads: ThreadPoolExecutor | None) -> None:
+        self._width, self._threads = width, threads
+        self._lines: list[Ints] = []
+        """The parents' places at the levels before."""
+        self._crowded = False
+        """Whether one ancestor had too many at the last level. It will have them at the next one."""
 
-def _ancestors(lines: list[Ints], parents: Ints) -> Ints:
-    """The places that paths had `_BACK` levels before."""
-    for earlier in reversed(lines):
-        parents = earlier[parents]
-    return parents
+    def next(self, scores: Ints, blocks: Ints, order: Sorted) -> Pairs:
+        """Join with the cells of the next level."""
+        found = self._wide(scores, blocks, order) if self._crowded else self._narrow(scores, blocks, order)
+        self._lines = [*self._lines, found[0]][1 - _BACK :]
+        return found
+
+    def _narrow(self, scores: Ints, blocks: Ints, order: Sorted) -> Pairs:
+        width = self._width
+        found = join(scores, blocks, order, int(_SPARE * width), self._threads, width)
+        if len(self._lines) < _BACK - 1 or not len(self._too_many(self._ancestors(found[0]))):
+            return found
+        self._crowded = True
+        return self._wide(scores, blocks, order)
+
+    def _wide(self, scores: Ints, blocks: Ints, order: Sorted) -> Pairs:
+        parents, chosen, sums = join(scores, blocks, order, _WIDER * self._width, self._threads)
+        ancestors = self._ancestors(parents)
+        self._crowded = len(self._too_many(ancestors[: self._width])) > 0
+        if not self._crowded:
+            return parents[: self._width], chosen[: self._width], sums[: self._width]
+        kept = np.ones(len(parents), bool)
+        for big in self._too_many(ancestors):
+            kept[np.flatnonzero(ancestors == big)[self._most :]] = False
+        rest = np.flatnonzero(kept)[: self._width]
+        return parents[rest], chosen[rest], sums[rest]
+
+    @property
+    def _most(self) -> int:
+        return max(1, self._width // _FAMILIES)
+
+    def _too_many(self, ancestors: Ints) -> Ints:
+        return np.flatnonzero(np.bincount(ancestors) > self._most)
+
+    def _ancestors(self, parents: Ints) -> Ints:
+        """The places that paths had `_BACK` levels before."""
+
+        def before(rows: slice) -> Ints:
+            places = parents[rows]
+            for earlier in reversed(self._lines):
+                places = earlier[places]
+            return places
+
+        return np.concatenate(by_halves(before, len(parents), self._threads))
 
 
 def _last_payloads(

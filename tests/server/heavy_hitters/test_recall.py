@@ -16,7 +16,7 @@ from ldp_server.heavy_hitters.planner import create, plan
 from ldp_server.heavy_hitters.promise import MIXTURES
 from ldp_server.heavy_hitters.recall import MissLaw, miss_law
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings, limits_of
-from ldp_server.heavy_hitters.search.tails import threshold
+from ldp_server.heavy_hitters.search.tails import log_normal_tails, threshold
 
 CASES = [
     (Integers(0, (1 << 64) - 1), 10**6, "1", "expander-sketch", 1 << 30),

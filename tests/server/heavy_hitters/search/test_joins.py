@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -119,7 +121,7 @@ def test_best_cells_are_bounded(values):
 
 
 def halved_on_the_sample(scores, blocks, cells, width):
-    """The join's threshold by counting every pair of its sample at each of 14 steps."""
+    """The join's threshold by counting every pair of its sample at each of 14 steps, or fewer."""
     count = len(scores)
     low, high = int(scores.min()) + cells.least - 65536, int(scores.max()) + cells.best + 65536
     weights = np.ones(count)
@@ -135,6 +137,8 @@ def halved_on_the_sample(scores, blocks, cells, width):
         return low
     for _ in range(14):
         middle = (low + high) // 2
+        if width * 31 / 32 <= weight(middle) <= width:
+            return middle
         low, high = (middle, high) if weight(middle) > width else (low, middle)
     return high
 
@@ -170,6 +174,9 @@ def test_pairs_in_their_order_are_the_join():
     found, whole = pairs(scores, blocks, cells, 20_000), join(scores, blocks, cells, 20_000)
     order = falling(found[2])
     assert all((one[order] == other).all() for one, other in zip(found, whole, strict=True))
+    with ThreadPoolExecutor(2) as threads:
+        best = join(scores, blocks, cells, 20_000, threads, most=700)
+    assert all((one[:700] == other).all() for one, other in zip(whole, best, strict=True))
     assert not (np.diff(found[2]) <= 0).all()
 
 

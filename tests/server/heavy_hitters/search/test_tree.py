@@ -11,7 +11,7 @@ from ldp_client.protocol.domain import Strings
 from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters.search import tree
 from ldp_server.heavy_hitters.search.acceptance import VERY_LONG
-from ldp_server.heavy_hitters.search.joins import units
+from ldp_server.heavy_hitters.search.joins import Sorted, units
 from ldp_server.heavy_hitters.search.scores import TeamScores
 from tests.server.heavy_hitters.cases import TREE, collection
 
@@ -71,3 +71,36 @@ def test_paths_with_an_equal_first_half_are_thinned():
     mixed = np.concatenate([many[:500], rest, many[500:]])
     assert tree._spread(mixed).tolist() == [*many[:256].tolist(), *rest.tolist()]
     assert tree._spread(mixed[:0]).tolist() == []
+
+
+def joined(seed, strong, guess):
+    """Six joins; after the third, one path gets ahead. Return them, and how many paths descend from one of these."""
+    rng = np.random.default_rng(seed)
+    joins = tree._SpreadJoins(WIDTH, None)
+    scores, first, shares = np.zeros(1, np.int64), np.zeros(1, np.int64), []
+    out = []
+    for level in range(6):
+        cells = Sorted(rng.integers(0, 4, 400), units(rng.standard_normal(400)))
+        joins._crowded = {"right": joins._crowded, "never": False, "always": level > 1}[guess]
+        parents, chosen, scores = joins.next(scores, rng.integers(0, 4, len(scores)), cells)
+        first = np.arange(len(parents)) if level == 2 else first[parents] if level > 2 else first
+        if level == 2:
+            scores = np.sort(scores + np.where(np.arange(len(scores)) == 0, units(np.array([strong]))[0], 0))[::-1]
+        out.append((parents.tolist(), chosen.tolist(), scores.tolist()))
+        shares.append(np.bincount(first).max())
+    return out, shares[3:]
+
+
+@pytest.mark.parametrize("strong", [0.0, 20.0])
+def test_a_guess_whether_one_ancestor_has_too_many_changes_nothing_but_the_work(strong):
+    for seed in range(5):
+        right, never, always = (joined(seed, strong, guess)[0] for guess in ("right", "never", "always"))
+        assert right == never == always
+
+
+def test_one_ancestor_keeps_a_quarter_of_the_paths():
+    """A path 20 standard errors ahead of the others would take all of the next levels."""
+    for seed in range(5):
+        _, shares = joined(seed, 20.0, "right")
+        assert max(shares) <= WIDTH // 4
+        assert shares[0] == WIDTH // 4
