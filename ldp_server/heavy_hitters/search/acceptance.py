@@ -25,7 +25,7 @@ _DOUBT = 0.1
 _STRONG, _LENIENT = 1.3, 0.4
 _STEPS = 30
 _SURE = 50.0
-_OF_A_PAIR, _MIXTURES, _MOST_RAISED = 0.002, 0.03, 0.5
+_OF_A_PAIR, _MIXTURES, _MOST_RAISED = 0.0025, 0.02, 0.6
 
 
 class Limits(TypedDict):
@@ -64,15 +64,12 @@ def limits_of(code: BulkCode) -> Limits:
 
     An expander's relatives are found by its searches from every team, so they are compared with the item, and the test
     against near-copies that nobody found may be lenient. A tree has one search, and the test alone. Where that search
-    loses more items, more of their near-copies are found without them, so long items have the strictest test. Those of
-    a very long item are alike: an element that nobody holds has others beside it whose scores are as good. So very long
-    items are compared, too.
+    loses an item, near-copies of it are found without it, so the test is the strictest. Those of a very long item are
+    alike: an element that nobody holds has others beside it whose scores are as good. So very long items are compared,
+    too.
     """
     if isinstance(code, BulkTreeCode):
-        return {
-            "copy_tail": 2e-3 if code.bits <= LONG else 2e-4,
-            "doubt": _DOUBT if code.bits > VERY_LONG else math.inf,
-        }
+        return {"copy_tail": 2e-4, "doubt": _DOUBT if code.bits > VERY_LONG else math.inf}
     return {"copy_tail": 1e-2, "doubt": _DOUBT}
 
 

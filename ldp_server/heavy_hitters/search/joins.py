@@ -243,15 +243,8 @@ def _threshold(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> int:
 
     An eighth of the sample says where tau is about. From a little below, the pairs of the whole sample are listed.
     """
-    count = len(scores)
     low, high = int(scores.min()) + cells.least - _UNIT, int(scores.max()) + cells.best + _UNIT
-    weights = np.ones(count)
-    if count > _BEST + _SAMPLE:
-        step = (count - _BEST) / _SAMPLE
-        some = np.append(np.arange(_BEST), _BEST + (np.arange(_SAMPLE) * step).astype(np.int64))
-        scores, blocks, weights = scores[some], blocks[some], np.where(some < _BEST, 1.0, step)
-    order = _by_block(blocks)
-    scores, blocks, weights = scores[order], blocks[order], weights[order]
+    scores, blocks, weights = _sampled(scores, blocks)
     starts = cells.starts(blocks)
 
     def counted(tau: int, part: int = 1) -> Ints:
@@ -280,6 +273,17 @@ def _threshold(scores: Ints, blocks: Ints, cells: Sorted, width: int) -> int:
         return float(up_to[np.searchsorted(above, -tau, side="right")]) if tau > sure else math.inf
 
     return _halved(weight, low, high, width)
+
+
+def _sampled(scores: Ints, blocks: Ints) -> tuple[Ints, Ints, Floats]:
+    """Return the best paths and a sample of the others by block, and how many paths each stands for."""
+    count, weights = len(scores), np.ones(len(scores))
+    if count > _BEST + _SAMPLE:
+        step = (count - _BEST) / _SAMPLE
+        some = np.append(np.arange(_BEST), _BEST + (np.arange(_SAMPLE) * step).astype(np.int64))
+        scores, blocks, weights = scores[some], blocks[some], np.where(some < _BEST, 1.0, step)
+    order = _by_block(blocks)
+    return scores[order], blocks[order], weights[order]
 
 
 def _halved(weight: Callable[[int], float], low: int, high: int, width: int) -> int:
