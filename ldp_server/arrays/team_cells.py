@@ -127,10 +127,15 @@ class BulkCode(BulkCells):
     """A sketch's code on arrays that can be inverted: messages are put together from cells."""
 
     bits: int
+    cell_bits: int
     permutation: BlockPermutation
     starts: tuple[int, ...]
     """The place of each field of a message in the block."""
     widths: tuple[int, ...]
+
+    @abstractmethod
+    def padding(self, team: int) -> int:
+        """Return the bits that are 0 in every cell that an element has in this team."""
 
     def near_copies(self) -> list[tuple[list[int], float]]:
         """Ways in which another element can share cells with a given one: the teams left to tell them apart, and the
@@ -172,6 +177,7 @@ class BulkExpanderCode(BulkCode):
     def __init__(self, code: ExpanderCode) -> None:
         self.code = code
         self.teams, self.bits, self.permutation = code.teams, code.bits, code.permutation
+        self.cell_bits = code.cell_bits
         self.reed_solomon = BulkReedSolomon(code.reed_solomon)
         self.starts, self.widths = code.starts, code.widths
 
@@ -193,6 +199,9 @@ class BulkExpanderCode(BulkCode):
             free = self.bits - symbols - len(named) * code.hash_bits
             out.append(([m for m in range(self.teams) if m not in shared], free * math.log(2)))
         return out
+
+    def padding(self, team: int) -> int:
+        return (1 << self.code.chunk_bits) - (1 << self.widths[team]) if team < self.code.data else 0
 
     def _shared_sets(self) -> list[set[int]]:
         """The sets of teams that an element can share with another one, as `near_copies` says."""
@@ -261,6 +270,7 @@ class BulkTreeCode(BulkCode):
     def __init__(self, code: TreeCode) -> None:
         self.code = code
         self.teams, self.bits, self.permutation = code.teams, code.bits, code.permutation
+        self.cell_bits = code.cell_bits
         levels = [g for g, width in enumerate(code.widths) if width]
         self.starts = tuple(code.starts[g] for g in levels)
         self.widths = tuple(code.widths[g] for g in levels)
@@ -293,6 +303,9 @@ class BulkTreeCode(BulkCode):
         if shift + self.widths[level] > 32:
             blocks[:, place + 1] |= (wide >> np.uint64(32)).astype(np.uint32)
         return blocks
+
+    def padding(self, team: int) -> int:
+        return 0 if self.code.hashes[team] else (1 << self.cell_bits) - (1 << self.code.widths[team])
 
     def prefix_hashes(self, blocks: Indexes, level: int) -> Cells:
         """h_level of what comes before that level, of blocks whose bits are 0 from there on."""

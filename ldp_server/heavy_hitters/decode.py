@@ -139,8 +139,16 @@ def _by_scores(run: Run) -> HeavyHitters:
     if isinstance(run.code, BulkTreeCode):  # one start instead of one in every team
         width, only_best = _TREE_WIDER * width, tree.MOST_CELLS
     teams, noise = run.scores(counting, 0 if candidates else only_best), run.noise(counting)
-    limits = limits_of(run.code)
-    settings = Settings(bar, width=width, last=_LAST, rounds=run.limits.rounds, most=run.limits.items, **limits)
+    settings = Settings(
+        bar,
+        width=width,
+        last=_LAST,
+        rounds=run.limits.rounds,
+        most=run.limits.items,
+        allowed=part * run.false_items,
+        log_items=run.log_items,
+        **limits_of(run.code),
+    )
 
     def on_round(number: int) -> None:
         run.watch.say("search", 1 - 0.7**number)
@@ -149,7 +157,7 @@ def _by_scores(run: Run) -> HeavyHitters:
     found = decode_scores(run.code, teams, noise, settings, hooks, candidates, run.beginning if run.start else None)
     unit, indexes = run.unit(counting, noise), run.indexes(found.messages)
     named, last = found.candidates, found.bar
-    mixtures = found.mixtures + float((found.doubts / (1 + found.doubts)).sum()) if run.decoder == "soft" else None
+    mixtures = found.mixtures + float((found.doubts / (1 + found.doubts)).sum())
     if not counting.once or not len(indexes):
         return run.answer(Estimated(indexes, found.scores, found.errors, unit, last, last, found.bars, named, mixtures))
     scores, errors = run.estimated(found.messages)

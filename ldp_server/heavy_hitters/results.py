@@ -158,8 +158,9 @@ def _mixed(mixtures: float) -> tuple[str, ...]:
     number = f"{mixtures:.2g}" if mixtures >= _LEAST_TOLD else f"fewer than {_LEAST_TOLD:g}"
     return (
         f"This list is expected to have {number} false items besides those of the noise: items that nobody holds and "
-        "that share cells with others near the threshold. The number follows from how many items this list has there, "
-        "and from how near the relatives of each come to it. It was measured and not proved (docs/heavy-hitters.md).",
+        "that combine cells of several items near the threshold. The number follows from the cells that no listed item "
+        "explains, and from how near the relatives of each item come to it. It was compared with simulations and not "
+        "proved (docs/heavy-hitters.md).",
     )
 
 

@@ -25,7 +25,6 @@ _DOUBT = 0.1
 _STRONG, _LENIENT = 1.3, 0.4
 _STEPS = 30
 _SURE = 50.0
-_OF_A_PAIR, _MIXTURES, _MOST_RAISED = 0.0025, 0.02, 0.6
 
 
 class Limits(TypedDict):
@@ -57,6 +56,10 @@ class Settings:
     """A round accepts no candidate below this part of its best one."""
     doubt: float = math.inf
     """An item is listed only if the likelihoods of its relatives add up to this part of its own at most."""
+    allowed: float = math.inf
+    """The expected number of false items that the noise and mixtures (mixtures.py) may give."""
+    log_items: float = 0.0
+    """The logarithm of how many elements there are."""
 
 
 def limits_of(code: BulkCode) -> Limits:
@@ -164,19 +167,6 @@ class Acceptance:
         """Return the likelihoods of relatives with these scores, added up, over that of the item."""
         gaps = (np.maximum(relatives, 0.0) ** 2 - max(score, 0.0) ** 2) / 2
         return float(np.exp(np.minimum(gaps, _SURE)).sum())
-
-    def mixtures(self, scores: Floats) -> tuple[float, float]:
-        """Return by how much a crowd of listed items raises the bar, and how many mixtures are then expected.
-
-        Cells of two items or more can combine to a false item. There are as many as pairs of items near the bar, and
-        e^(bar x) times fewer of them above a bar that is higher by x, as of noise. Measured are `_OF_A_PAIR` mixtures
-        for each K^2, where K listed items lie within one standard error above the bar. The bar rises until `_MIXTURES`
-        are expected, but by `_MOST_RAISED` at most.
-        """
-        crowd = np.count_nonzero((scores >= self._threshold) & (scores < self._threshold + 1))
-        expected = _OF_A_PAIR * crowd**2
-        raised = min(_MOST_RAISED, math.log(max(1.0, expected / _MIXTURES)) / self._threshold)
-        return raised, expected * math.exp(-raised * self._threshold)
 
     def capped(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the rows with their teams cut to the highest level (in units of the score) that is in balance."""

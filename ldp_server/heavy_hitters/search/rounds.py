@@ -24,6 +24,7 @@ from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settin
 from ldp_server.heavy_hitters.search.candidates import Candidates
 from ldp_server.heavy_hitters.search.halves import by_halves
 from ldp_server.heavy_hitters.search.joins import MOST_CANDIDATES, first_rows, keys_of
+from ldp_server.heavy_hitters.search.mixtures import Judged, Mixtures, step_down
 from ldp_server.heavy_hitters.search.model import Model, joint_fit
 from ldp_server.heavy_hitters.search.scores import TeamScores
 
@@ -370,23 +371,29 @@ class _Search:
         return [int(strong[best])]
 
     def listed(self, candidates: Candidates | None) -> Listed:
-        """Fit everything together once more, and list what passes. In a crowd the bar rises (acceptance.py)."""
-        model, bar, mixtures = self.model, self.settings.threshold, 0.0
+        """Fit everything together once more, and list what passes. In a crowd the bar rises (mixtures.py)."""
+        model, settings = self.model, self.settings
         errors = model.refit()
-        bars, named = np.full(len(self.messages), bar), np.zeros(len(self.messages), bool)
-        listed, doubts = named, np.array(self.doubts)
+        named, certain = np.zeros(len(self.messages), bool), np.zeros(len(self.messages), bool)
+        listed, doubts, bars = named, np.array(self.doubts), np.zeros(len(self.messages))
         if len(self.messages):
             values = model.at(model.cells) + model.scores[:, None] * self.weights
-            listed = self.tests.proved(values, model.scores) & (doubts <= self.settings.doubt)
-            if self.origins:
-                raised, mixtures = self.tests.mixtures(model.scores[listed])
-                bar, bars = bar + raised, bars + raised
-                listed &= model.scores >= bar
+            listed = self.tests.proved(values, model.scores) & (doubts <= settings.doubt)
             if candidates is not None:
                 places = candidates.find(self.messages)
-                named = places >= 0
-                bars = np.where(named, candidates.bars[places], bar)
-                listed = listed | named & self.tests.reached(values, model.scores, bars)
+                named, bars = places >= 0, candidates.bars[places]
+                certain = named & self.tests.reached(values, model.scores, bars)
+        judged = self._judged(listed, certain)
+        listed, bars = listed & (model.scores >= judged.bars) | certain, np.where(named, bars, judged.bars)
         order = np.flatnonzero(listed)[np.argsort(-model.scores[listed], kind="stable")]
         scores, errors, doubts = model.scores[order], errors[order], doubts[order]
-        return Listed(self.messages[order], scores, errors, bars[order], named[order], doubts, bar, mixtures)
+        return Listed(
+            self.messages[order], scores, errors, bars[order], named[order], doubts, judged.bar, judged.expected
+        )
+
+    def _judged(self, passed: npt.NDArray[np.bool_], certain: npt.NDArray[np.bool_]) -> Judged:
+        settings = self.settings
+        if math.isinf(settings.allowed):
+            return Judged(np.full(len(passed), settings.threshold), settings.threshold, 0.0)
+        law = Mixtures(self.code, self.model, settings.log_items, self.hooks.threads)
+        return step_down(law, self.model, settings.threshold, settings.allowed, passed, certain)

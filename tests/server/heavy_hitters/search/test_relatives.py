@@ -1,4 +1,4 @@
-"""Items against the elements that share their cells: likelihoods, searches that start from an item, and crowds."""
+"""Items against the elements that share their cells: likelihoods, and searches that start from an item."""
 
 from __future__ import annotations
 
@@ -60,20 +60,6 @@ def test_a_doubt_is_the_sum_of_likelihood_ratios():
     assert tests.doubt(1.0, np.array([400.0])) == pytest.approx(math.exp(50.0))
 
 
-@pytest.mark.parametrize(("count", "raised", "left"), [(0, 0.0, 0.0), (2, 0.0, 0.01), (10, math.log(12.5) / 8, 0.02)])
-def test_the_bar_rises_with_the_items_just_above_it(count, raised, left):
-    """Those below the bar and more than one standard error above it do not count."""
-    near = np.linspace(8.0, 8.999, count)
-    others = np.array([7.999, 9.0, 12.0])
-    assert acceptance(SETTINGS).mixtures(np.concatenate([near, others])) == pytest.approx((raised, left))
-
-
-def test_the_bar_does_not_rise_without_end():
-    raised, left = acceptance(SETTINGS).mixtures(np.full(1000, 8.5))
-    assert raised == 0.6
-    assert left == pytest.approx(2500 * math.exp(-4.8))
-
-
 @pytest.mark.parametrize(("seed", "gap", "believed"), [(0, 0.0, False), (1, 2.0, True)])
 def test_of_two_that_share_cells_and_score_alike_neither_is_listed(seed, gap, believed):
     """The better one is listed if it is clearly better: 9.5 against 7.5, and not against 9.4."""
@@ -119,20 +105,6 @@ def test_a_search_returns_only_messages_that_every_named_team_agrees_with(slot):
         cells = CODE.cells(found)
         kept = np.stack([np.isin(cells[:, m], lists[m].cells) for m in range(TEAMS)], axis=1)
         assert (kept.sum(axis=1) >= CODE.code.data).all()
-
-
-def test_a_crowd_raises_the_bar_of_its_list_and_of_its_answer():
-    rng, arrays = scores(7)
-    items = [message(rng) for _ in range(12)]
-    for place, item in enumerate(items):
-        put(arrays, item, [(8.1 + 0.07 * place) / math.sqrt(TEAMS)] * TEAMS)
-    found = run(arrays)
-    assert found.bar > COMPARED.threshold + 0.05
-    assert 0 < len(found.scores) < 12
-    assert found.scores.min() >= found.bar
-    assert (found.bars == found.bar).all()
-    assert 0 < found.mixtures <= 0.0301
-    assert run(arrays, replace(COMPARED, doubt=math.inf)).bar == COMPARED.threshold
 
 
 def test_the_sentence_names_the_number():
