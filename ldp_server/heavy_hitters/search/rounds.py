@@ -5,7 +5,7 @@ A round searches (beam.py, tree.py) the scores that the model leaves unexplained
 best of the fit join the model unless the teams disagree about them, and what they explain is subtracted. Items just
 below the threshold are modelled but not listed. Otherwise mixtures of a few of them would look like an item. At the end
 all modelled items are estimated jointly. An item is listed if its estimate passes the threshold of tails.py for the
-whole domain, however it was found.
+whole domain, and the bar that follows from unexplained cells (mixtures.py), however it was found.
 """
 
 from __future__ import annotations
