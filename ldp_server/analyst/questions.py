@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec, Unavailable
@@ -56,12 +56,19 @@ from ldp_server.heavy_hitters import BETA, check_beta
 from ldp_server.heavy_hitters.dictionary import Words, packed
 from ldp_server.heavy_hitters.results import HeavyHitters
 
-__all__ = ["EveryLook", "Questions", "Which", "about", "areas_to_wire", "at", "named", "value_to_wire"]
+__all__ = ["EveryLook", "HowFound", "Questions", "Which", "about", "areas_to_wire", "at", "named", "value_to_wire"]
 
 _COPIES = {"weighed": pb.WEIGHED, "once": pb.ONCE}
 
 Which = Collection | bytes | str
 """A collection: itself, its id, or the first digits of its id (at least four)."""
+
+
+class HowFound(TypedDict, total=False):
+    """How the items of a list are found."""
+
+    copies: Literal["weighed", "once"]
+    exploratory: bool
 
 
 class EveryLook(float):
@@ -128,31 +135,31 @@ class Questions:
         *,
         limit: int = 0,
         beta: float = BETA,
-        dictionary: Words | None = None,
+        dictionary: Words | Literal["earlier"] | None = None,
         start: Iterable[Item] | HeavyHitters | Literal["last"] | None = None,
-        copies: Literal["weighed", "once"] = "weighed",
         progress: Callable[[str, float], None] | None = None,
         periods: Periods | None = None,
+        **how: Unpack[HowFound],
     ) -> Pieces[CollectionHeavyHitters]:
         """Find the items that many users hold, in a domain too large to list.
 
         `limit` is the most items to return (0: as many as the server allows). `beta` is the failure probability of the
-        list: half for missing an item that `threshold_all` users hold, half for items from noise. Items of a
-        `dictionary` (items, or a mapping from items to weights) are listed from lower frequencies. `copies` says how
-        reports count that are copies of others: all of them, weighed down, or each different report once. `progress` is
-        called with what is being done and how much of it is, from 0 to 1.
+        list: half for missing an item that `threshold_all` users hold, half for items from noise. `progress` is called
+        with what is being done and how much of it is, from 0 to 1.
+
+        Items of a `dictionary` (items, or a mapping from items to weights) are listed from lower frequencies. None: of
+        `periods`, the list that the server found for earlier ones, if it found one (`"earlier"`); otherwise, and always
+        with `()`, there is no dictionary.
+
+        `copies="once"`: each different report counts once while items are searched for; by default copies are weighed
+        down. `exploratory=True`: a longer list, of which a part may be false, on average 5% of its items at most.
 
         `start` saves time, and changes nothing that an item must reach: the search begins with these items, those of an
         earlier answer, or the last list that the server found (`"last"`). None: with the server's last list if
         `periods` are named, otherwise with nothing, as `()` always does.
         """
-        if copies not in _COPIES:
-            raise InvalidSpec(f"copies are {' or '.join(_COPIES)}, not {copies!r}")
-        request = pb.HeavyHittersRequest(
-            **about(which, periods), limit=limit, beta=check_beta(beta), copies=_COPIES[copies]
-        )
-        if dictionary is not None:
-            request.dictionary = packed(dictionary)
+        request = pb.HeavyHittersRequest(**about(which, periods), **_how(how), limit=limit, beta=check_beta(beta))
+        _name(request, dictionary)
         _begin(request, start)
         return _searched(request, progress)
 
@@ -346,6 +353,27 @@ class Questions:
         """List the periods that have reports, of a question with a schedule."""
         request = pb.ListPeriodsRequest(**about(which, periods))
         return Call("ListPeriods", request, CollectionPeriods.of, long=True)
+
+
+def _how(how: HowFound) -> dict[str, Any]:
+    """Return the fields of a request that say how its items are found."""
+    unknown = set(how) - HowFound.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"heavy_hitters() got an unexpected keyword argument {unknown.pop()!r}")
+    copies = how.get("copies", "weighed")
+    if copies not in _COPIES:
+        raise InvalidSpec(f"copies are {' or '.join(_COPIES)}, not {copies!r}")
+    return {"copies": _COPIES[copies], "exploratory": how.get("exploratory", False)}
+
+
+def _name(request: pb.HeavyHittersRequest, dictionary: Words | str | None) -> None:
+    """Write the dictionary of a search, or where the server takes it from."""
+    if dictionary == "earlier":
+        request.dictionary_source = pb.EARLIER_LIST
+    elif dictionary == ():
+        request.dictionary_source = pb.NO_DICTIONARY
+    elif dictionary is not None:
+        request.dictionary = packed(dictionary)
 
 
 def _begin(request: pb.HeavyHittersRequest, start: Iterable[Item] | HeavyHitters | str | None) -> None:

@@ -28,7 +28,7 @@ from ldp_server.arrays.team_cells import BulkTreeCode
 from ldp_server.heavy_hitters.copies import Copies
 from ldp_server.heavy_hitters.dictionary import Dictionary
 from ldp_server.heavy_hitters.paper import decoder as paper
-from ldp_server.heavy_hitters.promise import BETA, MIXTURES, check_beta
+from ldp_server.heavy_hitters.promise import BETA, EXPLORATORY, MIXTURES, check_beta
 from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.heavy_hitters.run import DecodeLimits, Estimated, OnProgress, Run, Watch
 from ldp_server.heavy_hitters.search import tree
@@ -45,6 +45,8 @@ __all__ = ["DECODERS", "Means", "begins_with_items", "decode"]
 
 _AGAINST = 3.5  # standard errors
 _MOST_START = 20_000
+_MOST_EXPLORED = 50
+"""The last item of an exploratory list reaches the bar of so many items, however many it has."""
 _LAST, _TREE_WIDER = 4, 4
 """The factors by which the last rounds' searches are wider, and all searches of a tree."""
 
@@ -97,6 +99,8 @@ def decode(
     if first and _DECODE[name] is not _by_scores:
         raise Unsupported(f"{sketch.name}: the decoder {name!r} begins with no items; ask without start")
     watch, limits = Watch(means.get("progress"), means.get("cancelled")), limits or DecodeLimits()
+    if limits.exploratory and _DECODE[name] is not _by_scores:
+        raise Unsupported(f"{sketch.name}: the decoder {name!r} makes no exploratory list; ask for an ordinary one")
     honest, found = judged(oracle) if limits.copies is Copies.ONCE else accepted(oracle)
     run = Run(collection, honest, name, beta, limits, watch, means.get("executor"), found, dictionary, first)
     return _DECODE[name](run) if run.reports else run.nothing()
@@ -131,7 +135,8 @@ def _decoder_name(sketch: TeamSketch, oracle: TeamSketchOracle, wanted: str | No
 def _by_scores(run: Run) -> HeavyHitters:
     """Decode all teams together: the decoders "soft" and "paths"."""
     counting, (candidates, part) = run.finding, run.candidates()
-    least = threshold(run.worth(counting), run.support[1], run.log_items, part * run.false_items)
+    most = _MOST_EXPLORED if run.limits.exploratory else 1
+    least = threshold(run.worth(counting), run.support[1], run.log_items, most * part * run.false_items)
     bar = least + MIXTURES[run.decoder]
     if not math.isfinite(bar):
         return run.nothing()
@@ -146,6 +151,7 @@ def _by_scores(run: Run) -> HeavyHitters:
         rounds=run.limits.rounds,
         most=run.limits.items,
         allowed=part * run.false_items,
+        part=part * EXPLORATORY if run.limits.exploratory else 0.0,
         log_items=run.log_items,
         **limits_of(run.code),
     )

@@ -41,7 +41,7 @@ from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.heavy_hitters.search.tails import thresholds
 
-__all__ = ["CANDIDATES", "MOST_ITEMS", "Dictionary", "Words", "candidate_bars", "packed", "words_of"]
+__all__ = ["CANDIDATES", "MOST_ITEMS", "Dictionary", "Words", "candidate_bars", "nameable", "packed", "words_of"]
 
 CANDIDATES = 0.5
 """The part of the false items of a list that is allowed among the candidates."""
@@ -131,6 +131,15 @@ def packed(words: Words) -> bytes:
             "least likely items"
         )
     return data
+
+
+def nameable(item: Item) -> bool:
+    """Return whether an item can stand in a dictionary."""
+    try:
+        _line(item, 1.0)
+    except InvalidSpec:
+        return False
+    return True
 
 
 def words_of(lines: Iterable[str]) -> dict[Item, float]:

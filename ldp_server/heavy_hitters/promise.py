@@ -29,10 +29,12 @@ from ldp_server.heavy_hitters.search.tails import threshold
 
 __all__ = [
     "BETA",
+    "EXPLORATORY",
     "MIXTURES",
     "PROBABILITY",
     "Promise",
     "check_beta",
+    "explored",
     "false_items_of",
     "least_users",
     "promised",
@@ -43,6 +45,8 @@ __all__ = [
 
 BETA = 0.05
 """The failure probability of a list, unless the analyst asks for another one."""
+EXPLORATORY = 0.05
+"""The part of an exploratory list that may be false, on average over such lists."""
 LEAST_BETA = 1e-6
 """Below, the normal laws of recall.py say little."""
 PROBABILITY = 0.95
@@ -50,6 +54,10 @@ PROBABILITY = 0.95
 MIXTURES = {"soft": 0.1, "paths": 0.1}
 """By decoder. The tests are about elements that share cells with an item, so the margin is about the noise: it divides
 the expected items from noise by 2.5 for 64-bit items, and by more for longer ones."""
+_HONEST = (
+    "This is about honest reports: users who agree to lie together can plant or hide items (docs/heavy-hitters.md says "
+    "how many it takes)."
+)
 _STEPS, _EXACT, _SHORT = 60, 1e-3, 1e-9
 _LEAST_FAILING = 1e-300
 
@@ -64,6 +72,8 @@ class Promise:
     """An item taken alone is listed with probability `PROBABILITY`."""
     all_at_once: float
     """All such items are listed at once, except with probability beta/2."""
+    exploratory: bool = False
+    """Whether a part of the list may be false."""
 
 
 def check_beta(beta: float) -> float:
@@ -105,8 +115,23 @@ def told(promise: Promise) -> tuple[str, ...]:
         "not for all of them at once.",
         "Both are about the noise. Mixtures of items held by nearly so many users can look like an item, and can hide "
         "one. No bound is proved for these: docs/heavy-hitters.md has what was measured in crowds of such items.",
-        "This is about honest reports: users who agree to lie together can plant or hide items (docs/heavy-hitters.md "
-        "says how many it takes).",
+        _HONEST,
+    )
+
+
+def explored(promise: Promise, items: int) -> tuple[str, ...]:
+    """Return what holds for an exploratory list of so many items, in sentences."""
+    users, false = promise.users, EXPLORATORY * items
+    each = f"{math.ceil(promise.each):,} of {users:,} users ({promise.each / users:.2%})"
+    return (
+        f"EXPLORATORY: a part of this list may be false. Of such lists {EXPLORATORY:.0%} of the items are held by "
+        f"nobody, on average and at most; of {items:,} item{'s' * (items != 1)} that is {false:.2g}. Nothing says "
+        "which ones. Take a single item for true only if an ordinary list has it too.",
+        f"Each item held by at least {each} is listed with probability {PROBABILITY:.0%}. This is for each item alone, "
+        "not for all of them at once.",
+        "The bound follows from the noise and from the cells that no listed item explains. The second part was "
+        "compared with simulations and not proved (docs/heavy-hitters.md).",
+        _HONEST,
     )
 
 

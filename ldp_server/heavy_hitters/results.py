@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ldp_client.protocol.domain import Item
 from ldp_server.heavy_hitters.dictionary import CANDIDATES
-from ldp_server.heavy_hitters.promise import PROBABILITY, Promise, false_items_of, told
+from ldp_server.heavy_hitters.promise import EXPLORATORY, PROBABILITY, Promise, explored, false_items_of, told
 from ldp_server.heavy_hitters.search.tails import normal_quantile
 from ldp_server.oracles.independence.result import INDEPENDENT, Independence
 from ldp_server.oracles.laws.listed import joint_intervals, listed_intervals
@@ -62,6 +62,8 @@ class UsedDictionary:
     """How many of its items do not belong to the domain: they were left out."""
     each: float | None
     """Frequency from which a candidate (of median weight) is listed with probability 95%; None: no frequency is."""
+    earlier: str | None = None
+    """The earlier periods whose list it is, if the server took it by itself."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class HeavyHitters:
     false_items: float
     """Bound on the expected number of items that nobody holds and the noise of honest reports lists.
 
-    Mixtures of items near the threshold add to it: there is no proved bound for them.
+    Mixtures of items near the threshold add to it: there is no proved bound for them. Of an exploratory list it is the
+    number for noise and mixtures together.
     """
     guarantee: tuple[str, ...]
     """The same in sentences, and what is not covered."""
@@ -99,6 +102,8 @@ class HeavyHitters:
     independence: Independence = INDEPENDENT
     began_with: int = 0
     """How many items the search began with, such as those of an earlier list."""
+    exploratory: bool = False
+    """Whether a part of the list may be false: on average at most 5% of its items are held by nobody."""
 
 
 def heavy_hitters(
@@ -121,8 +126,8 @@ def heavy_hitters(
             f"stand out from the noise. It takes about {users_needed} users.",
         )
     else:
-        named = () if dictionary is None else _told(promise, dictionary)
-        guarantee = (*told(promise), *named, *(() if mixtures is None else _mixed(mixtures)))
+        first = explored(promise, len(items)) if promise.exploratory else told(promise)
+        guarantee = (*first, *_told(promise, dictionary), *_mixed(mixtures))
     return HeavyHitters(
         reports=reports,
         items=tuple(hitter for hitter in items if hitter.item is not None),
@@ -132,13 +137,14 @@ def heavy_hitters(
         probability=PROBABILITY,
         threshold_all=promise.all_at_once if promise.all_at_once <= reports else None,
         beta=promise.beta,
-        false_items=false_items_of(promise.beta),
+        false_items=EXPLORATORY * max(1, len(items)) if promise.exploratory else false_items_of(promise.beta),
         guarantee=guarantee,
         too_few_reports=few,
         users_needed=users_needed,
         least_estimate=least_estimate,
         dictionary=dictionary,
         independence=independence,
+        exploratory=promise.exploratory,
     )
 
 
@@ -153,8 +159,10 @@ def begun(answer: HeavyHitters, items: int) -> HeavyHitters:
     return replace(answer, began_with=items, guarantee=(*answer.guarantee, line))
 
 
-def _mixed(mixtures: float) -> tuple[str, ...]:
+def _mixed(mixtures: float | None) -> tuple[str, ...]:
     """Return how many items of this list are expected to be mixtures, in a sentence."""
+    if mixtures is None:
+        return ()
     number = f"{mixtures:.2g}" if mixtures >= _LEAST_TOLD else f"fewer than {_LEAST_TOLD:g}"
     return (
         f"This list is expected to have {number} false items besides those of the noise: items that nobody holds and "
@@ -164,13 +172,17 @@ def _mixed(mixtures: float) -> tuple[str, ...]:
     )
 
 
-def _told(promise: Promise, tested: UsedDictionary) -> tuple[str, ...]:
+def _told(promise: Promise, tested: UsedDictionary | None) -> tuple[str, ...]:
     """Return what a dictionary changes, in sentences."""
-    part, users = f"{false_items_of(promise.beta) * CANDIDATES:g}", promise.users
+    if tested is None:
+        return ()
+    false = EXPLORATORY if promise.exploratory else false_items_of(promise.beta)
+    part, users = f"{false * CANDIDATES:g}", promise.users
+    others = "" if promise.exploratory else f", and any other item with probability {part} at most"
     first = (
         f"The dictionary's {tested.candidates:,} candidates have bars of their own: the noise lists one of them that "
-        f"nobody holds with probability {part} at most, and any other item with probability {part} at most. This holds "
-        "if the dictionary was made without these reports and without their list."
+        f"nobody holds with probability {part} at most{others}. This holds if the dictionary was made without these "
+        "reports and without their list."
     )
     if tested.each is None:
         return (first,)

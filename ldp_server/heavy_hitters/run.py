@@ -25,6 +25,7 @@ from ldp_server.heavy_hitters.copies import Copies, Counting
 from ldp_server.heavy_hitters.dictionary import CANDIDATES, Dictionary, candidate_bars
 from ldp_server.heavy_hitters.paper import promise as paper_promise
 from ldp_server.heavy_hitters.promise import (
+    EXPLORATORY,
     PROBABILITY,
     Promise,
     false_items_of,
@@ -60,7 +61,7 @@ OnProgress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class DecodeLimits:
-    """Limits on the work and memory of a decoding, which hold for any reports, hostile ones too; how copies count."""
+    """Limits on the work and memory of a decoding, which hold for any reports, hostile ones too; what may be listed."""
 
     width: int = 1 << 13
     """Partial paths kept by each of an expander's searches; a tree's only search keeps four times as many, and sixteen
@@ -72,6 +73,8 @@ class DecodeLimits:
     """Prefixes kept at each level by the classical tree."""
     copies: Copies = Copies.WEIGHED
     """How copied reports count while items are found (copies.py)."""
+    exploratory: bool = False
+    """Whether a part of the list may be false (`EXPLORATORY` of promise.py): a longer list, to look for ideas."""
 
 
 class Watch:
@@ -144,8 +147,8 @@ class Run:
 
     @property
     def false_items(self) -> float:
-        """The part of beta for items that nobody holds."""
-        return false_items_of(self.beta)
+        """The number of items that nobody holds and the noise may list; of an exploratory list, for each item."""
+        return EXPLORATORY if self.limits.exploratory else false_items_of(self.beta)
 
     @property
     def weighed(self) -> Counting:
@@ -292,7 +295,7 @@ class Run:
         """Return the answer that there are too few reports."""
         return heavy_hitters(
             (),
-            Promise(self.reports, self.beta, math.inf, math.inf),
+            Promise(self.reports, self.beta, math.inf, math.inf, self.limits.exploratory),
             decoder=self.decoder,
             users_needed=self._needed(),
             least_estimate=None,
@@ -307,7 +310,8 @@ class Run:
                 promised_at(self.sketch, self.decoder, bar, self.beta, self.worth(self.finding)),
                 self.finding.factor,
             )
-            return Promise(self.reports, self.beta, f * found.each, f * found.all_at_once)
+            explored = self.limits.exploratory
+            return Promise(self.reports, self.beta, f * found.each, f * found.all_at_once, explored)
         each = paper_promise.promised(whole, self.reports, 1 - PROBABILITY, self.false_items)
         together = paper_promise.promised(whole, self.reports, self.beta / 2, self.false_items)
         return Promise(self.reports, self.beta, each, together)

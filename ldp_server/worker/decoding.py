@@ -44,16 +44,13 @@ def decode(
             f"(those of {', '.join(heavy_hitters.DECODERS)} have one): ask for the top of a listable domain, or for "
             "given items"
         )
-    words = None
-    if request.dictionary:
-        words = Dictionary.unpacked(counts.collection.domain.counted, request.dictionary)
-    limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies))
+    limits = heavy_hitters.DecodeLimits(copies=heavy_hitters.Copies(question.copies), exploratory=request.exploratory)
     with ThreadPoolExecutor(THREADS) as threads:
         found = heavy_hitters.decode(
             counts.collection,
             counts.oracle,
             beta=beta,
-            dictionary=words,
+            dictionary=_dictionary(counts, request),
             limits=limits,
             start=_start(counts, request),
             progress=progress,
@@ -61,6 +58,14 @@ def decode(
         )
     found = replace(found, items=found.items[: question.limit])
     return counts.serialized(to_wire(found, pb.HeavyHittersResult))
+
+
+def _dictionary(counts: CollectionCounts, request: pb.HeavyHittersRequest) -> Dictionary | None:
+    """Return the candidates. The server's own list is left out where it cannot be used."""
+    own = request.dictionary_source == pb.EARLIER_LIST
+    if not request.dictionary or (own and not heavy_hitters.begins_with_items(counts.oracle)):
+        return None
+    return Dictionary.unpacked(counts.collection.domain.counted, request.dictionary)
 
 
 def _start(counts: CollectionCounts, request: pb.HeavyHittersRequest) -> list[Item]:

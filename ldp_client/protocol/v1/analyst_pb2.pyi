@@ -37,6 +37,12 @@ class Beginning(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BLANK: _ClassVar[Beginning]
     LAST: _ClassVar[Beginning]
 
+class DictionarySource(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DICTIONARY_UNSPECIFIED: _ClassVar[DictionarySource]
+    NO_DICTIONARY: _ClassVar[DictionarySource]
+    EARLIER_LIST: _ClassVar[DictionarySource]
+
 class Copies(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     COPIES_UNSPECIFIED: _ClassVar[Copies]
@@ -67,6 +73,9 @@ CANNOT_TELL: Verdict
 BEGINNING_UNSPECIFIED: Beginning
 BLANK: Beginning
 LAST: Beginning
+DICTIONARY_UNSPECIFIED: DictionarySource
+NO_DICTIONARY: DictionarySource
+EARLIER_LIST: DictionarySource
 COPIES_UNSPECIFIED: Copies
 WEIGHED: Copies
 ONCE: Copies
@@ -1221,7 +1230,7 @@ class Difference(_message.Message):
     def __init__(self, label: _Optional[str] = ..., first: _Optional[float] = ..., second: _Optional[float] = ..., difference: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., direction: _Optional[str] = ...) -> None: ...
 
 class HeavyHittersRequest(_message.Message):
-    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods", "copies", "dictionary", "start", "beginning")
+    __slots__ = ("collection_id", "limit", "id_prefix", "beta", "periods", "copies", "dictionary", "start", "beginning", "dictionary_source", "exploratory")
     COLLECTION_ID_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
@@ -1231,6 +1240,8 @@ class HeavyHittersRequest(_message.Message):
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     BEGINNING_FIELD_NUMBER: _ClassVar[int]
+    DICTIONARY_SOURCE_FIELD_NUMBER: _ClassVar[int]
+    EXPLORATORY_FIELD_NUMBER: _ClassVar[int]
     collection_id: bytes
     limit: int
     id_prefix: str
@@ -1240,7 +1251,9 @@ class HeavyHittersRequest(_message.Message):
     dictionary: bytes
     start: _containers.RepeatedCompositeFieldContainer[Item]
     beginning: Beginning
-    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., copies: _Optional[_Union[Copies, str]] = ..., dictionary: _Optional[bytes] = ..., start: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., beginning: _Optional[_Union[Beginning, str]] = ...) -> None: ...
+    dictionary_source: DictionarySource
+    exploratory: bool
+    def __init__(self, collection_id: _Optional[bytes] = ..., limit: _Optional[int] = ..., id_prefix: _Optional[str] = ..., beta: _Optional[float] = ..., periods: _Optional[_Union[AskedPeriods, _Mapping]] = ..., copies: _Optional[_Union[Copies, str]] = ..., dictionary: _Optional[bytes] = ..., start: _Optional[_Iterable[_Union[Item, _Mapping]]] = ..., beginning: _Optional[_Union[Beginning, str]] = ..., dictionary_source: _Optional[_Union[DictionarySource, str]] = ..., exploratory: bool = ...) -> None: ...
 
 class HeavyHittersResponse(_message.Message):
     __slots__ = ("progress", "result")
@@ -1283,17 +1296,19 @@ class HeavyHitter(_message.Message):
     def __init__(self, item: _Optional[_Union[Item, _Mapping]] = ..., estimate: _Optional[float] = ..., standard_error: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., score: _Optional[float] = ..., surest_low: _Optional[float] = ..., surest_high: _Optional[float] = ..., bar: _Optional[float] = ..., candidate: bool = ...) -> None: ...
 
 class UsedDictionary(_message.Message):
-    __slots__ = ("candidates", "outside", "each")
+    __slots__ = ("candidates", "outside", "each", "earlier")
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     OUTSIDE_FIELD_NUMBER: _ClassVar[int]
     EACH_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_FIELD_NUMBER: _ClassVar[int]
     candidates: int
     outside: int
     each: float
-    def __init__(self, candidates: _Optional[int] = ..., outside: _Optional[int] = ..., each: _Optional[float] = ...) -> None: ...
+    earlier: str
+    def __init__(self, candidates: _Optional[int] = ..., outside: _Optional[int] = ..., each: _Optional[float] = ..., earlier: _Optional[str] = ...) -> None: ...
 
 class HeavyHittersResult(_message.Message):
-    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "periods", "independence", "dictionary", "began_with")
+    __slots__ = ("reports", "items", "threshold", "probability", "guarantee", "too_few_reports", "none", "users_needed", "false_items", "decoder", "collection", "beta", "threshold_all", "periods", "independence", "dictionary", "began_with", "exploratory")
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
@@ -1311,6 +1326,7 @@ class HeavyHittersResult(_message.Message):
     INDEPENDENCE_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     BEGAN_WITH_FIELD_NUMBER: _ClassVar[int]
+    EXPLORATORY_FIELD_NUMBER: _ClassVar[int]
     reports: int
     items: _containers.RepeatedCompositeFieldContainer[HeavyHitter]
     threshold: float
@@ -1328,7 +1344,8 @@ class HeavyHittersResult(_message.Message):
     independence: Independence
     dictionary: UsedDictionary
     began_with: int
-    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., dictionary: _Optional[_Union[UsedDictionary, _Mapping]] = ..., began_with: _Optional[int] = ...) -> None: ...
+    exploratory: bool
+    def __init__(self, reports: _Optional[int] = ..., items: _Optional[_Iterable[_Union[HeavyHitter, _Mapping]]] = ..., threshold: _Optional[float] = ..., probability: _Optional[float] = ..., guarantee: _Optional[_Iterable[str]] = ..., too_few_reports: bool = ..., none: _Optional[_Union[HeavyHitter, _Mapping]] = ..., users_needed: _Optional[int] = ..., false_items: _Optional[float] = ..., decoder: _Optional[str] = ..., collection: _Optional[_Union[CollectionInfo, _Mapping]] = ..., beta: _Optional[float] = ..., threshold_all: _Optional[float] = ..., periods: _Optional[_Union[PeriodSpan, _Mapping]] = ..., independence: _Optional[_Union[Independence, _Mapping]] = ..., dictionary: _Optional[_Union[UsedDictionary, _Mapping]] = ..., began_with: _Optional[int] = ..., exploratory: bool = ...) -> None: ...
 
 class ExportRequest(_message.Message):
     __slots__ = ("collection_id", "kind", "id_prefix", "periods")

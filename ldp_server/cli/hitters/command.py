@@ -20,7 +20,7 @@ from ldp_server.cli.over_time.options import period_options
 from ldp_server.cli.queries import numbers_of, read_items, show_independence
 from ldp_server.cli.show import item_text, lines, number_of, progress_bar, table
 from ldp_server.heavy_hitters import BETA, Copies
-from ldp_server.heavy_hitters.dictionary import words_of
+from ldp_server.heavy_hitters.dictionary import Words, words_of
 
 __all__ = ["SearchOptions", "heavy_hitters"]
 
@@ -32,10 +32,11 @@ class SearchOptions:
     limit: int
     beta: float
     dictionary: str | None
-    """A file, or - for standard input."""
+    """A file, or - for standard input, or "earlier", or "none"."""
     start: str | None
-    """The same, or "last", or "none"."""
+    """The same with "last" in the place of "earlier"."""
     copies: Literal["weighed", "once"]
+    exploratory: bool
     periods: Periods | None
 
 
@@ -44,9 +45,10 @@ _OPTIONS = (
     click.option("--beta", type=float, default=BETA, show_default=True, help="Failure probability of the list."),
     click.option(
         "--dictionary",
-        metavar="FILE",
+        metavar="FILE|earlier|none",
         help="Candidates that are listed from lower frequencies: one item a line, a weight behind a tab if you like; - "
-        "is standard input. Make it without looking at these reports.",
+        "is standard input. Make it without looking at these reports. `earlier` is the list that the server found for "
+        "earlier periods. By itself a search of periods takes `earlier`, any other `none`.",
     ),
     click.option(
         "--start",
@@ -61,6 +63,11 @@ _OPTIONS = (
         default=Copies.WEIGHED.value,
         show_default=True,
         help="Copied reports: all count, weighed down, or each different one counts once while items are searched for.",
+    ),
+    click.option(
+        "--exploratory",
+        is_flag=True,
+        help="A longer list, to look for ideas: on average up to 5% of its items are held by nobody.",
     ),
 )
 
@@ -94,8 +101,7 @@ def heavy_hitters(analyst: Analyst, which: Which, options: SearchOptions, output
     """
     if options.dictionary == options.start == "-":
         raise click.UsageError("only one of --dictionary and --start can be standard input")
-    words = None if options.dictionary is None else words_of(read_items(options.dictionary))
-    start = _start(options.start)
+    words, start = _dictionary(options.dictionary), _start(options.start)
     with progress_bar("decoding", quiet=output.quiet) as progress:
         found = analyst.heavy_hitters(
             which,
@@ -104,10 +110,20 @@ def heavy_hitters(analyst: Analyst, which: Which, options: SearchOptions, output
             dictionary=words,
             start=start,
             copies=options.copies,
+            exploratory=options.exploratory,
             progress=progress,
             periods=options.periods,
         )
     output.show(found, _show)
+
+
+def _dictionary(source: str | None) -> Words | Literal["earlier"] | None:
+    """Return the dictionary of a search."""
+    if source is None:
+        return None
+    if source == "earlier":
+        return "earlier"
+    return () if source == "none" else words_of(read_items(source))
 
 
 def _start(source: str | None) -> Iterable[Item] | Literal["last"] | None:
@@ -140,6 +156,7 @@ def _show(found: CollectionHeavyHitters) -> None:
         "alone, given that the item is listed\n"
         "score: the estimate, in standard errors of an item that nobody holds"
     )
-    table(found.question, columns, rows, caption)
+    title = f"{found.question}\nExploratory: up to 5% of these items, on average, are held by nobody"
+    table(title if found.exploratory else found.question, columns, rows, caption)
     show_independence(found.independence)
     lines(*found.guarantee)

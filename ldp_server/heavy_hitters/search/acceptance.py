@@ -58,6 +58,8 @@ class Settings:
     """An item is listed only if the likelihoods of its relatives add up to this part of its own at most."""
     allowed: float = math.inf
     """The expected number of false items that the noise and mixtures (mixtures.py) may give."""
+    part: float = 0.0
+    """The same as a part of the list, where that is more: an exploratory list."""
     log_items: float = 0.0
     """The logarithm of how many elements there are."""
 

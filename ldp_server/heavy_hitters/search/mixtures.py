@@ -18,6 +18,11 @@ these there is the test against near-copies (acceptance.py).
 The items found are judged one after the other, the best first. Each must reach the bar at which the allowed number of
 false items is expected while itself and everything below it counts as unexplained. Once it is listed, its cells are
 explained, and the bar falls. So many items near the threshold raise the bar for each other, and few hardly do.
+
+In an exploratory list a part of the items may be false. So the allowed number rises with the items that are listed: for
+the k-th it is k times that part. The list ends with the first item that does not reach its bar. When it has k items,
+the expected number of elements above the bar of the last one, held by nobody, is at most that part of k: the rule of
+Benjamini and Hochberg, taken step by step from the top, which is the more cautious way.
 """
 
 from __future__ import annotations
@@ -32,8 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.arrays.team_cells import BulkCode
+from ldp_server.heavy_hitters.search.acceptance import Settings
 from ldp_server.heavy_hitters.search.model import Model
-from ldp_server.heavy_hitters.search.tails import binomial_tail_log, log_normal_tails, normal_tails
+from ldp_server.heavy_hitters.search.tails import binomial_tail_log, log_normal_tails, normal_tails, threshold
 
 __all__ = ["Judged", "Mixtures", "step_down"]
 
@@ -93,6 +99,11 @@ class Mixtures:
     def bar(self, allowed: float) -> float:
         """Return the score that `allowed` elements which nobody holds are expected to reach."""
         return self._where(lambda _, log_number: log_number > math.log(allowed))[0]
+
+    def bar_of_noise(self, allowed: float) -> float:
+        """Return the same by noise alone, without the cells of the answer."""
+        noise = self._model.noise
+        return threshold(noise.reports, noise.support, self._log_items, allowed)
 
     def expected(self, score: float) -> float:
         """Return how many of them are expected to reach this score."""
@@ -161,18 +172,29 @@ class Judged:
     """How many mixtures are expected above that bar."""
 
 
-def step_down(law: Mixtures, model: Model, threshold: float, allowed: float, passed: Bools, certain: Bools) -> Judged:
+def step_down(law: Mixtures, model: Model, settings: Settings, passed: Bools, certain: Bools) -> Judged:
     """Judge the items of a model that `passed` the tests, the best first; those that are `certain` are not judged."""
-    certain = certain | (model.scores >= _CLEAR * threshold)
+    clear = model.scores >= _CLEAR * settings.threshold
+    listed = int((certain | clear & passed).sum())
+    certain = certain | clear
     for item in np.flatnonzero(~certain):
         law.put_back(model.cells[item], float(model.scores[item]))
-    bar = max(threshold, law.bar(allowed))
-    bars = np.where(certain, threshold, np.inf)
+    bar = _bar(law, settings, listed + 1)
+    bars = np.where(certain, settings.threshold, np.inf)
     judged = np.flatnonzero(passed & ~certain)
     for item in judged[np.argsort(-model.scores[judged], kind="stable")]:
         bars[item] = bar
         if model.scores[item] < bar:
             break
         law.take(model.cells[item], float(model.scores[item]))
-        bar = max(threshold, law.bar(allowed))
+        listed += 1
+        bar = _bar(law, settings, listed + 1)
     return Judged(bars, bar, law.beyond_noise(bar))
+
+
+def _bar(law: Mixtures, settings: Settings, items: int) -> float:
+    """Return the score that the last one of so many listed items must reach."""
+    if not settings.part:
+        return max(settings.threshold, law.bar(settings.allowed))
+    allowed = max(settings.allowed, settings.part * items)
+    return max(settings.threshold, law.bar(allowed), law.bar_of_noise(allowed))

@@ -396,4 +396,4 @@ class _Search:
         if math.isinf(settings.allowed):
             return Judged(np.full(len(passed), settings.threshold), settings.threshold, 0.0)
         law = Mixtures(self.code, self.model, settings.log_items, self.hooks.threads)
-        return step_down(law, self.model, settings.threshold, settings.allowed, passed, certain)
+        return step_down(law, self.model, settings, passed, certain)

@@ -17,6 +17,7 @@ import grpc
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Attributes, Domain, Integers, Record
 from ldp_client.protocol.v1 import analyst_pb2 as pb
+from ldp_server.answers.over_time.periods import PeriodSpan
 from ldp_server.answers.records import record_of_text
 from ldp_server.answers.wire import item_to_wire
 from ldp_server.config import LimitsConfig
@@ -187,7 +188,8 @@ class Queries:
             question = AskDecode(live.record.number, most, request.beta, copies)
             _read_items(request.start, live.collection.domain)
             span = asked_span(live.collection, request)
-            named = self.last_lists.beginning(live.record.number, span, request).SerializeToString()
+            prepared = self.last_lists.prepared(live.record.number, span, request)
+            named = prepared.request.SerializeToString()
             async with (
                 self._sources.decoders.one() as worker,
                 contextlib.aclosing(worker.decode(question, self._limits.decode_seconds, named)) as answers,
@@ -198,8 +200,8 @@ class Queries:
                     else:
                         result = answer
             self._metrics.decode.observe(time.perf_counter() - started)
-        found = pb.HeavyHittersResult.FromString(result)
-        self.last_lists.remember(live.record.number, span, (row.item for row in found.items))
+        found = _of_earlier(pb.HeavyHittersResult.FromString(result), prepared.earlier)
+        self.last_lists.remember(live.record.number, span, (row.item for row in found.items), prepared.newest)
         found.collection.CopyFrom(await self._about(live))
         # Only now, without a place: who has the list may ask for the next search at once.
         yield pb.HeavyHittersResponse(result=found).SerializeToString()
@@ -223,6 +225,16 @@ class Queries:
 def _progress(answer: Progress) -> bytes:
     progress = pb.DecodeProgress(stage=answer.stage, fraction=answer.fraction)
     return pb.HeavyHittersResponse(progress=progress).SerializeToString()
+
+
+def _of_earlier(found: pb.HeavyHittersResult, earlier: PeriodSpan | None) -> pb.HeavyHittersResult:
+    """Write into the answer whose list its dictionary is, if the server chose it."""
+    if earlier is not None and found.HasField("dictionary"):
+        found.dictionary.earlier = str(earlier)
+        found.guarantee.append(
+            f"The dictionary is the list that this server found for {earlier}. It was made from other reports."
+        )
+    return found
 
 
 def _read_text(request: pb.EstimateRequest, domain: Domain) -> None:

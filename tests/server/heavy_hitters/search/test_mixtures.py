@@ -22,6 +22,13 @@ SMALL = {"first_bits": 8, "step_bits": 4, "cell_bits": 10, "q": 7, "t": 4, "chec
 DOMAIN = Integers(0, (1 << 20) - 1)
 
 
+def by_noise(bar):
+    """How many of nobody's elements the noise is expected to lift above a bar, by the binomial law."""
+    n, s = NOISE.reports, NOISE.support
+    reached = math.ceil(n * s + bar * math.sqrt(n * s * (1 - s)))
+    return float(2.0**CODE.bits * stats.binom.sf(reached - 1, n, s))
+
+
 def model_of(arrays, noise=NOISE, only_best=0):
     weights = np.full(len(arrays), 1 / math.sqrt(len(arrays)))
     return Model([TeamScores(part.copy(), 200_000, only_best) for part in arrays], weights, noise)
@@ -120,10 +127,11 @@ def crowd(count, score, seed=7):
     return model
 
 
-def judged(model, certain=None, allowed=0.05, threshold=7.5):
+def judged(model, certain=None, allowed=0.05, threshold=7.5, part=0.0):
     passed, none = np.ones(len(model.scores), bool), np.zeros(len(model.scores), bool)
     law = Mixtures(CODE, model, CODE.bits * math.log(2), None)
-    return step_down(law, model, threshold, allowed, passed, none if certain is None else certain)
+    settings = replace(SETTINGS, threshold=threshold, allowed=allowed, part=part)
+    return step_down(law, model, settings, passed, none if certain is None else certain)
 
 
 def test_items_near_the_threshold_raise_the_bar_for_each_other():
@@ -154,6 +162,32 @@ def test_what_is_certain_is_explained_and_not_judged():
     clear = crowd(25, 7.6)
     clear.scores = clear.scores + 10.0  # as if their cells were far above what the others explain
     assert (judged(clear).bars == 7.5).all()
+
+
+def test_of_an_exploratory_list_a_part_may_be_false():
+    """The k-th item must reach the bar above which k times that part of nobody's elements are expected."""
+    model = crowd(25, 7.0)
+    ordinary, found = judged(model, allowed=0.05, threshold=6.5), judged(model, allowed=0.05, threshold=6.5, part=0.05)
+    order = np.argsort(-model.scores, kind="stable")
+    listed = np.isfinite(found.bars) & (model.scores >= found.bars)
+    assert (model.scores >= ordinary.bars).sum() < listed.sum()
+    assert ordinary.bars[order[0]] <= found.bars[order[0]] < ordinary.bars[order[0]] + 0.1
+    law = Mixtures(CODE, model, CODE.bits * math.log(2), None)
+    for place in order:
+        law.put_back(model.cells[place], float(model.scores[place]))
+    for rank, place in enumerate(order[: listed.sum()], 1):
+        bar = found.bars[place]
+        assert law.expected(bar) <= 0.05 * rank * 1.001
+        assert by_noise(bar) <= 0.05 * rank * 1.001
+        law.take(model.cells[place], float(model.scores[place]))
+
+
+def test_an_exploratory_list_of_nothing_is_empty_but_for_one_in_twenty():
+    """With one item allowed for 0.05 false ones, the first bar is that of an ordinary list."""
+    rng = np.random.default_rng(5)
+    model = model_of([rng.standard_normal(1 << CODE.cell_bits) for _ in range(TEAMS)])
+    found = judged(model, allowed=0.05, threshold=1.0, part=0.05)
+    assert by_noise(found.bar) == pytest.approx(0.05, rel=0.03)  # a count is a whole number
 
 
 @pytest.mark.parametrize("value", [0.0, -3.0, 1e4, 3e38])

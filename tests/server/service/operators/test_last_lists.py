@@ -1,4 +1,6 @@
-"""Which list a search begins with: the last one of its periods, or of earlier ones; never more than a few megabytes."""
+"""Which list a search begins with, and which one is its dictionary; never more than a few megabytes of lists."""
+
+import zlib
 
 import pytest
 
@@ -100,7 +102,7 @@ def test_what_a_request_begins_with(asked, of, begins):
     lists.remember(1, None, items("all"))
     request = pb.HeavyHittersRequest(beta=0.2, **asked)
     before = request.SerializeToString()
-    found = lists.beginning(1, of, request)
+    found = lists.prepared(1, of, request).request
     assert names(found.start) == begins
     assert found.beta == 0.2
     own = "start" not in asked and begins
@@ -111,6 +113,93 @@ def test_what_a_request_begins_with(asked, of, begins):
 def test_two_beginnings_at_once_and_unknown_ones_are_refused():
     for beginning in (pb.LAST, pb.BLANK):
         with pytest.raises(InvalidSpec, match="given items or with the last list, not with both"):
-            LastLists().beginning(1, None, pb.HeavyHittersRequest(start=items("tea"), beginning=beginning))
+            LastLists().prepared(1, None, pb.HeavyHittersRequest(start=items("tea"), beginning=beginning))
     with pytest.raises(InvalidSpec, match="no items, with given ones or with the last list"):
-        LastLists().beginning(1, None, pb.HeavyHittersRequest(beginning=7))
+        LastLists().prepared(1, None, pb.HeavyHittersRequest(beginning=7))
+
+
+def words(request):
+    """The items of a request's dictionary."""
+    return zlib.decompress(request.dictionary).decode().split("\n") if request.dictionary else []
+
+
+@pytest.mark.parametrize(
+    ("asked", "of", "named"),
+    [
+        ({}, span(4), ["three"]),
+        ({}, span(3), ["two"]),
+        ({}, span(2), []),
+        ({}, span(3, 5), ["two"]),
+        ({}, None, []),
+        ({"dictionary_source": pb.EARLIER_LIST}, span(9), ["three"]),
+        ({"dictionary_source": pb.NO_DICTIONARY}, span(4), []),
+        ({"dictionary": zlib.compress(b"mine")}, span(4), ["mine"]),
+        ({"beginning": pb.BLANK}, span(4), ["three"]),
+    ],
+)
+def test_the_dictionary_is_the_list_of_the_latest_periods_before(asked, of, named):
+    lists = LastLists()
+    for number, name in ((3, "three"), (2, "two")):
+        lists.remember(1, span(number), items(name), newest=number)
+    lists.remember(1, None, items("all"))
+    lists.remember(1, span(1, 9), items("long"), newest=9)
+    lists.remember(2, span(1), items("other"), newest=1)
+    found = lists.prepared(1, of, pb.HeavyHittersRequest(**asked))
+    assert words(found.request) == named
+    assert (found.earlier is not None) == (bool(named) and named != ["mine"])
+    assert (found.request.dictionary_source == pb.EARLIER_LIST) >= (found.earlier is not None)
+    if found.earlier is not None:
+        assert found.earlier.last < of.first
+
+
+def test_a_list_in_which_later_periods_had_a_part_is_no_dictionary():
+    """Nor one that was found with what an analyst gave: nobody knows where that comes from."""
+    lists = LastLists()
+    lists.remember(1, span(5), items("five"), newest=5)
+    given = ({"start": items("x")}, {"dictionary": zlib.compress(b"x")})
+    for asked in (*({"beginning": pb.LAST} | one for one in ({},)), *given):
+        found = lists.prepared(1, span(3), pb.HeavyHittersRequest(**asked))
+        assert found.newest == (None if asked in given else 3)
+    lists.remember(1, span(3), items("three"))
+    lists.remember(1, span(4), items("four"), newest=None)
+    assert lists.prepared(1, span(5), pb.HeavyHittersRequest()).earlier is None
+    assert lists.prepared(1, span(6), pb.HeavyHittersRequest()).earlier == span(5)
+    # The search of period 4 begins with a list of which nobody knows what had a part in it.
+    assert lists.prepared(1, span(4), pb.HeavyHittersRequest()).newest is None
+    assert lists.prepared(1, span(4), pb.HeavyHittersRequest(beginning=pb.BLANK)).newest == 4
+    assert lists.prepared(1, None, pb.HeavyHittersRequest()).newest is None
+
+
+def test_what_began_with_a_later_list_knows_it():
+    """A list of periods 2 to 8 begins the search of the same periods; as its dictionary it would know period 8."""
+    lists = LastLists()
+    lists.remember(1, span(2, 8), items("long"), newest=8)
+    assert lists.prepared(1, span(2, 8), pb.HeavyHittersRequest()).newest == 8
+    assert lists.prepared(1, span(5), pb.HeavyHittersRequest()).earlier is None
+    lists.remember(1, span(4), items("four"), newest=7)
+    assert lists.prepared(1, span(6), pb.HeavyHittersRequest()).newest == 7
+    assert lists.prepared(1, span(6), pb.HeavyHittersRequest()).earlier is None
+
+
+def test_items_that_cannot_stand_in_a_dictionary_are_left_out_of_it():
+    lists = LastLists()
+    named = [pb.Item(text="a\tb"), pb.Item(text="a\nb"), pb.Item(raw=b"\xff"), pb.Item(integer="-7")]
+    lists.remember(1, span(1), [pb.Item(none=True), pb.Item(text="a\tb")], newest=1)
+    assert lists.prepared(1, span(2), pb.HeavyHittersRequest()).earlier is None
+    lists.remember(1, span(1), named, newest=1)
+    found = lists.prepared(1, span(2), pb.HeavyHittersRequest())
+    assert zlib.decompress(found.request.dictionary) == b"\xff\n-7"
+
+
+@pytest.mark.parametrize(
+    ("asked", "of", "said"),
+    [
+        ({"dictionary_source": pb.EARLIER_LIST}, None, "name the periods"),
+        ({"dictionary_source": pb.EARLIER_LIST, "dictionary": b"x"}, span(2), "not both"),
+        ({"dictionary_source": pb.NO_DICTIONARY, "dictionary": b"x"}, span(2), "not both"),
+        ({"dictionary_source": 9}, span(2), "no dictionary, a given one or the list of earlier periods"),
+    ],
+)
+def test_dictionaries_that_contradict_themselves_are_refused(asked, of, said):
+    with pytest.raises(InvalidSpec, match=said):
+        LastLists().prepared(1, of, pb.HeavyHittersRequest(**asked))
