@@ -217,6 +217,7 @@ class HeavyHittersRun(TypedDict):
     beta: float
     threshold_all: float | None
     """Frequency from which all items are listed at once, except with probability beta/2; null: none is."""
+    exploratory: bool
     candidates: int
     """The size of the dictionary; 0: there was none."""
     threshold_candidates: float | None

@@ -88,6 +88,9 @@ class ViewOptions:
     beta: float = BETA
     start_last: bool = False
     """Whether a search begins with the last list that the server found; otherwise the server decides."""
+    no_dictionary: bool = False
+    """Whether a search has no dictionary; otherwise the server decides where the reader gives none."""
+    exploratory: bool = False
     items: tuple[str, ...] = field(default=(), repr=False)
     """Those of a list, or the lines of a dictionary. Never part of an address, of a log or of a command."""
     periods: NumberSpan | None = None
@@ -183,7 +186,7 @@ def look_for_items(
     analyst: Analyst, which: str, options: ViewOptions, progress: Callable[[str, float], None] | None = None
 ) -> CollectionHeavyHitters:
     """Look for popular items, with the reader's dictionary if there is one."""
-    words = words_of(options.items) if options.items else None
+    words = words_of(options.items) if options.items else () if options.no_dictionary else None
     return analyst.heavy_hitters(
         which,
         limit=1000,
@@ -192,13 +195,16 @@ def look_for_items(
         start="last" if options.start_last else None,
         progress=progress,
         periods=options.periods,
+        exploratory=options.exploratory,
     )
 
 
 def _search(options: ViewOptions) -> dict[str, object]:
     """The keyword arguments of a search that differ from its defaults."""
     beta: dict[str, object] = {} if options.beta == BETA else {"beta": options.beta}
-    return beta | ({"start": "last"} if options.start_last else {})
+    chosen = beta | ({"start": "last"} if options.start_last else {})
+    chosen |= {"dictionary": ()} if options.no_dictionary else {}
+    return chosen | ({"exploratory": True} if options.exploratory else {})
 
 
 VIEWS: Mapping[str, View] = {
@@ -208,7 +214,9 @@ VIEWS: Mapping[str, View] = {
         lambda o: (
             ("" if o.beta == BETA else f"--beta {_number(o.beta)}")
             + (" --dictionary FILE" * bool(o.items))
+            + (" --dictionary none" * o.no_dictionary)
             + (" --start last" * o.start_last)
+            + (" --exploratory" * o.exploratory)
             + _periods(o)
         ),
         "heavy-hitters",
@@ -462,6 +470,8 @@ def read_options(given: Mapping[str, str], items: tuple[str, ...] = ()) -> ViewO
         every_look=given.get("every_look") == "1",
         beta=_real(given, "beta", BETA, 1e-9, 0.5),
         start_last=given.get("start") == "last",
+        no_dictionary=given.get("dictionary") == "none" and not items,
+        exploratory=given.get("exploratory") == "1",
         items=items,
     )
 

@@ -20,7 +20,7 @@ from ldp_client.protocol.domain import Domain, Item
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.answers.to_json import item_json
 from ldp_server.arrays.items import from_ints, to_ints
-from ldp_server.heavy_hitters import HeavyHitters, decode
+from ldp_server.heavy_hitters import DecodeLimits, HeavyHitters, decode
 from ldp_server.heavy_hitters.dictionary import MOST_ITEMS, Dictionary
 from ldp_server.heavy_hitters.planner import DEFAULT_MEMORY, SketchPlan, create, plan
 from ldp_server.heavy_hitters.promise import BETA
@@ -59,6 +59,8 @@ class Search:
     """Failure probability of the list."""
     dictionary: int = 0
     """Candidates: the planted items, and others that nobody holds. 0: there is no dictionary."""
+    exploratory: bool = False
+    """Whether a part of the list may be false."""
 
     @property
     def unit(self) -> float:
@@ -130,7 +132,7 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
         truth, planted = _truth(counted, named), _Planted(collection, multiples, named)
         words = _dictionary(search, planted, truth, number)
         with watch.stage("decode"):
-            found = decode(collection, counted.oracle, decoder=search.decoder, beta=search.beta, dictionary=words)
+            found = _decoded(search, collection, counted, words)
         answers.append(found)
         _score(tally, found, truth, planted)
         rows = rows if number else _rows(answers[0], truth, search)
@@ -138,6 +140,17 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
     shape["variance_factor"] = mean([one.independence.variance_factor for one in answers])
     shape["warned"] = mean([float(bool(one.independence.warnings)) for one in answers])
     return HittersRun(shape, answers[0], _inner_error(collection, options.users))
+
+
+def _decoded(search: Search, collection: Collection, counted: Counted, words: Dictionary | None) -> HeavyHitters:
+    return decode(
+        collection,
+        counted.oracle,
+        decoder=search.decoder,
+        beta=search.beta,
+        dictionary=words,
+        limits=DecodeLimits(exploratory=search.exploratory),
+    )
 
 
 def _dictionary(search: Search, planted: _Planted, truth: dict[int, int], number: int) -> Dictionary | None:
@@ -266,6 +279,7 @@ def _shape(
         "d_opt": search.unit,
         "beta": search.beta,
         "threshold_all": answer.threshold_all,
+        "exploratory": search.exploratory,
         "candidates": search.dictionary,
         "threshold_candidates": None if answer.dictionary is None else answer.dictionary.each,
         "all_listed": sum(tally.complete) / len(tally.complete) if tally.complete else None,

@@ -44,6 +44,7 @@ class _Asked(TypedDict):
     style: str
     beta: float
     dictionary: int
+    exploratory: bool
 
 
 @click.command("heavy-hitters")
@@ -94,6 +95,7 @@ class _Asked(TypedDict):
     show_default=True,
     help="Give the decoder so many candidates: the planted items, and others that nobody holds.",
 )
+@click.option("--exploratory", is_flag=True, help="A longer list: on average up to 5% of its items are held by nobody.")
 @output_options
 def command(
     options: SimulationOptions, output: OutputOptions, item_bytes: int, plant: str, **asked: Unpack[_Asked]

@@ -101,6 +101,11 @@ QUESTIONS = {
         lambda a, c, **p: a.heavy_hitters(c, limit=1000, start=[written(an_item(c))], **p),
         ("heavy-hitters", "--start", "-"),
     ),
+    "heavy hitters to explore": Doors(
+        lambda c, o: heavy_hitters.decode(c, o, limits=heavy_hitters.DecodeLimits(exploratory=True)),
+        lambda a, c, **p: a.heavy_hitters(c, limit=1000, exploratory=True, **p),
+        ("heavy-hitters", "--exploratory"),
+    ),
     "top": Doors(
         lambda c, o: estimates.top(c, o, 3), lambda a, c, **p: a.estimate(c, top=3, **p), ("estimate", "--top", "3")
     ),
@@ -210,7 +215,7 @@ LISTED = {"given", "top", "every item", "table"}
 """`table` is the frequencies of a whole domain; of a domain of attributes, who holds exactly which set."""
 TABLES = {"fields", "slice", "count", "conditions", "gaps", "rules"}
 LARGE = {"given", "heavy hitters"}
-SCORED = LARGE | {"heavy hitters of a dictionary", "heavy hitters of a start"}
+SCORED = LARGE | {"heavy hitters of a dictionary", "heavy hitters of a start", "heavy hitters to explore"}
 
 ANSWERS: dict[str, set[str]] = {
     "randomized-response": LISTED,

@@ -256,6 +256,8 @@ async def start_search(visit: Visit) -> Response:
     words_of(options.items)  # what is wrong with a line is said before the search begins
     if options.items and not takes_dictionary(summary):
         raise InvalidSpec(f"{summary.info.collection.randomizer.name} is searched without a dictionary: leave it empty")
+    if options.exploratory and not takes_dictionary(summary):
+        raise InvalidSpec(f"{summary.info.collection.randomizer.name} makes no exploratory list: leave that box empty")
     if options.start_last and not takes_dictionary(summary):
         raise InvalidSpec(f"{summary.info.collection.randomizer.name} begins with no list: leave that box empty")
     analyst = await visit.site.call(visit.session.connect)

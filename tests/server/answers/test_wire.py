@@ -36,8 +36,9 @@ FOUND = HeavyHitters(
     probability=0.95,
     threshold_all=515.5,
     beta=0.1,
-    dictionary=UsedDictionary(1000, 3, 222.5),
+    dictionary=UsedDictionary(1000, 3, 222.5, "period 3"),
     began_with=17,
+    exploratory=True,
     false_items=0.05,
     guarantee=("Every item.", "Honest reports."),
     too_few_reports=False,
@@ -63,6 +64,9 @@ def test_every_number_of_a_heavy_hitter_has_its_own_field():
     assert message.probability == 0.95
     assert (message.threshold_all, message.beta) == (515.5, 0.1)
     assert (message.false_items, message.began_with) == (0.05, 17)
+    assert message.exploratory
+    tested = message.dictionary
+    assert (tested.candidates, tested.outside, tested.each, tested.earlier) == (1000, 3, 222.5, "period 3")
     assert list(message.guarantee) == ["Every item.", "Honest reports."]
     assert message.none.item.none
     row = message.items[0]
@@ -84,7 +88,7 @@ def test_no_field_of_a_message_is_left_over():
 def test_the_json_of_heavy_hitters_is_what_it_was():
     assert list(to_json(FOUND)) == [
         "reports", "items", "none", "decoder", "threshold", "probability", "threshold_all", "beta", "false_items",
-        "guarantee", "too_few_reports", "users_needed", "dictionary", "independence", "began_with",
+        "guarantee", "too_few_reports", "users_needed", "dictionary", "independence", "began_with", "exploratory",
     ]  # fmt: skip
     assert to_json(HITTER) == {
         "item": {"text": "köln"},
@@ -98,7 +102,7 @@ def test_the_json_of_heavy_hitters_is_what_it_was():
         "bar": 5.25,
         "candidate": True,
     }
-    assert to_json(FOUND)["dictionary"] == {"candidates": 1000, "outside": 3, "each": 222.5}
+    assert to_json(FOUND)["dictionary"] == {"candidates": 1000, "outside": 3, "each": 222.5, "earlier": "period 3"}
     assert json.loads(dump(to_json(FOUND)))["none"]["item"] == {"none": True}
     nothing = json.loads(dump(to_json(NOTHING)))
     assert nothing["threshold"] is nothing["none"] is None

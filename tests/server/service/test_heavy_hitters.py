@@ -2,11 +2,14 @@
 
 import asyncio
 import math
+import zlib
 
 import grpc
 import numpy as np
 import pytest
 
+from ldp_client.collection import Collection, Schedule
+from ldp_client.privacy.yardsticks import d_opt
 from ldp_client.protocol.domain import Strings
 from ldp_client.protocol.v1 import analyst_pb2 as pb
 from ldp_server import heavy_hitters as hitters
@@ -17,7 +20,7 @@ from ldp_server.config import LimitsConfig
 from ldp_server.heavy_hitters import planner
 from ldp_server.oracles import oracle_for
 from simulator.crowd import simulate
-from tests.server.helpers import batch, cli, live, taken, until
+from tests.server.helpers import NOW, batch, cli, live, taken, until
 
 USERS = 24_000
 
@@ -209,3 +212,59 @@ async def test_on_the_command_line(tmp_path, case):
         shown = await asyncio.to_thread(cli, "heavy-hitters", name, data=tmp_path / "d")
         assert "tea" in shown.stdout
         assert "with probability 95%" in shown.stdout
+
+
+@pytest.fixture(scope="module")
+def days():
+    """A question of a period a day, and reports of three days: on the last one fewer users hold what is known."""
+    domain, users, today = Strings(8), 60_000, NOW // 86_400
+    chosen = planner.plan(users, domain, "2")
+    rare = round(0.9 * d_opt(users, 2.0, domain.size))
+    collection = Collection.create(
+        "Which word each day?", domain, chosen.mechanism, "2", parameters=chosen.parameters,
+        opens=(today - 5) * 86_400, closes=(today + 5) * 86_400, schedule=Schedule(86_400, 10),
+    )  # fmt: skip
+    payloads = {}
+    for day, held in ((today - 2, 3 * rare), (today - 1, rare), (today, rare)):
+        coins = np.random.default_rng(day)
+        items = [b"tea"] * held + [b"mate"] * (4 * rare) + [coins.bytes(8) for _ in range(users - held - 4 * rare)]
+        reports = np.concatenate(list(simulate(collection.randomizer, index_items(domain, items), seed=day % 1000)))
+        step = 200_000 // collection.randomizer.report_bytes
+        payloads[day] = [
+            pack(reports[first : first + step], collection.randomizer.report_bytes) for first in range(0, users, step)
+        ]
+    return collection, payloads
+
+
+async def test_the_list_of_earlier_periods_is_the_dictionary(tmp_path, days):
+    """By itself, of what the server found before; items that lasted are listed from lower frequencies."""
+    collection, payloads = days
+    first, second, third = payloads
+    async with live(tmp_path / "d") as server:
+        await server.create(collection)
+        requests = [batch(collection, payload=one, period=day) for day, lot in payloads.items() for one in lot]
+        async for response in server.collector.SubmitStream(iter(requests)):
+            taken(response)
+
+        def of(day, **more):
+            return asked(server, collection, periods=pb.AskedPeriods(first=day, last=day), **more)
+
+        names, alone = await of(second)
+        assert "tea" not in names and not alone.HasField("dictionary"), "nothing earlier was found yet"
+        names, before = await of(first)
+        assert set(names) == {"tea", "mate"} and not before.HasField("dictionary")
+        names, found = await of(second)
+        assert found.dictionary.candidates == 2
+        assert found.dictionary.earlier.startswith(f"period {first} (")
+        assert found.guarantee[-1].startswith(f"The dictionary is the list that this server found for period {first} ")
+        assert "tea" in names and next(row for row in found.items if row.item.text == "tea").candidate
+        names, without = await of(second, dictionary_source=pb.NO_DICTIONARY)
+        assert "tea" not in names and not without.HasField("dictionary")
+        names, given = await of(third, dictionary=zlib.compress(b"milk"))
+        assert (given.dictionary.candidates, given.dictionary.earlier) == (1, "")
+        _, every = await asked(server, collection)
+        assert not every.HasField("dictionary"), "all reports have no earlier ones"
+        _, longer = await of(third, exploratory=True)
+        assert longer.exploratory and longer.dictionary.candidates >= 1
+        with pytest.raises(grpc.aio.AioRpcError, match="name the periods"):
+            await asked(server, collection, dictionary_source=pb.EARLIER_LIST)

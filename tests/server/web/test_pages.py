@@ -124,7 +124,7 @@ ELSEWHERE = {"table", "conditions"}
 """What the pages do not ask: a whole table is a view of items, and a condition is a slice of a table of fields."""
 SLICED = {"slice", "count"}
 """What the view of tables of fields asks too, with the values of a slice."""
-NAMED = {"heavy hitters of a dictionary", "heavy hitters of a start"}
+NAMED = {"heavy hitters of a dictionary", "heavy hitters of a start", "heavy hitters to explore"}
 """What the view of popular items asks too, where `takes_dictionary`."""
 
 
@@ -256,6 +256,14 @@ async def test_a_dictionary_is_given_on_the_page_of_popular_items(world, name, c
         text = (await browser.get(f"/c/{which}/hitters")).text
         assert "--start last" in text and "start=&#39;last&#39;" in text
         assert 'value="last" checked' in text and 'value="last" checked' not in page.text
+        sent = {"exploratory": "1", "dictionary": "none"}
+        assert (await browser.post(f"/c/{which}/search/start", sent)).status_code == 303
+        await until_done(browser, which)
+        longer = (await browser.get(f"/c/{which}/data/hitters.json")).json()
+        assert longer["exploratory"] and not found["exploratory"] and longer["dictionary"] is None
+        text = (await browser.get(f"/c/{which}/hitters")).text
+        assert "--dictionary none --exploratory" in text and "dictionary=(), exploratory=True" in text
+        assert "EXPLORATORY" in text and 'name="exploratory" value="1" checked' in text
     with world.server.analyst() as analyst:
         words = {item: 2.5, f"not{item}": 1.0}
         assert found == json.loads(dump(to_json(analyst.heavy_hitters(collection, limit=1000, dictionary=words))))
@@ -275,9 +283,10 @@ async def test_a_dictionary_that_makes_no_sense_is_one_page(world):
             ("tree-sketch", "a\t-1", 400, "line 1 of the dictionary"),
             ("prefix-tree", "a", 400, "without a dictionary"),
             ("prefix-tree", None, 400, "begins with no list"),
+            ("prefix-tree", True, 400, "makes no exploratory list"),
             ("tree-sketch", "x" * (1 << 20), 413, "larger than 1 MB"),
         ):
-            sent = {"start": "last"} if items is None else {"items": items}
+            sent = {None: {"start": "last"}, True: {"exploratory": "1"}}.get(items, {"items": items})
             page = await browser.post(f"/c/{world.which(name)}/search/start", sent)
             assert (page.status_code, words in page.text) == (status, True), page.text
             assert "Traceback" not in page.text
