@@ -259,6 +259,16 @@ def _rows(answer: HeavyHitters, truth: dict[int, int], search: Search) -> list[d
     ]
 
 
+def _smallest(tally: _Tally) -> float | None:
+    """The smallest multiple from which on every planted item was listed."""
+    smallest = None
+    for multiple in sorted(tally.found, reverse=True):
+        if not all(tally.found[multiple]):
+            break
+        smallest = multiple
+    return smallest
+
+
 def _shape(
     search: Search,
     chosen: SketchPlan,
@@ -268,11 +278,6 @@ def _shape(
     answer: HeavyHitters,
 ) -> HeavyHittersRun:
     recall = {f"{m:g}": sum(hits) / len(hits) for m, hits in tally.found.items()}
-    smallest = None
-    for multiple in sorted(tally.found, reverse=True):
-        if not all(tally.found[multiple]):
-            break
-        smallest = multiple
     return {
         "mechanism": chosen.mechanism,
         "parameters": chosen.parameters,
@@ -288,7 +293,7 @@ def _shape(
         "false_items": tally.false / search.options.runs,
         "rmse_over_oracle": math.sqrt(sum(tally.squares) / len(tally.squares)) if tally.squares else None,
         "coverage": sum(tally.covered) / len(tally.covered) if tally.covered else None,
-        "smallest_all_found": smallest,
+        "smallest_all_found": _smallest(tally),
         "copies": search.options.copies,
         "variance_factor": 1.0,
         "warned": 0.0,
