@@ -79,9 +79,9 @@ class SketchPlan:
             return [f"The dictionary's {self.dictionary:,} candidates would not be listed either."]
         held = f"{math.ceil(self.candidate):,} of {self.users:,} users ({self.candidate / self.users:.2%})"
         return [
-            f"This is planned with a dictionary of {self.dictionary:,} candidates of equal weight. A candidate that {held} "
-            f"hold is listed with probability {PROBABILITY:.0%}. The other frequencies are about items that the "
-            "dictionary does not name."
+            f"This is planned with a dictionary of {self.dictionary:,} candidates of equal weight.",
+            f"A candidate that {held} hold is listed with probability {PROBABILITY:.0%}.",
+            "The other frequencies are about items that the dictionary does not name.",
         ]
 
     def _copies_told(self) -> list[str]:

@@ -59,6 +59,8 @@ class Search:
     """Failure probability of the list."""
     dictionary: int = 0
     """Candidates: the planted items, and others that nobody holds. 0: there is no dictionary."""
+    named: tuple[float, ...] | None = None
+    """The multiples whose planted items are candidates; None: all are."""
 
     @property
     def unit(self) -> float:
@@ -114,10 +116,7 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
     named = naming(
         search.domain, population.distinct, _items(background, multiples), seed=options.seed, style=search.style
     )
-    memory = options.memory or DEFAULT_MEMORY
-    chosen = plan(
-        options.users, search.domain, options.epsilon, memory=memory, mechanism=options.mechanism, beta=search.beta
-    )
+    chosen = _plan(search)
     check_memory(chosen.memory_bytes, options.processes)
     watch, tally = Stopwatch(), _Tally({m: [] for m in dict.fromkeys(multiples)}, 0, 0, [], [], [])
     answers, rows = list[HeavyHitters](), list[dict[str, Any]]()
@@ -140,12 +139,27 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
     return HittersRun(shape, answers[0], _inner_error(collection, options.users))
 
 
+def _plan(search: Search) -> SketchPlan:
+    options = search.options
+    return plan(
+        options.users,
+        search.domain,
+        options.epsilon,
+        beta=search.beta,
+        memory=options.memory or DEFAULT_MEMORY,
+        mechanism=options.mechanism,
+        dictionary=search.dictionary,
+        copies=options.copies,
+    )
+
+
 def _dictionary(search: Search, planted: _Planted, truth: dict[int, int], number: int) -> Dictionary | None:
     """Return the planted items with as many items that nobody holds as there are to be."""
     if not search.dictionary:
         return None
     domain, rng = search.domain, np.random.default_rng([search.options.seed, number, 18])
-    indexes = dict.fromkeys(index for _, index in planted.indexes())
+    named = search.named
+    indexes = dict.fromkeys(index for multiple, index in planted.indexes() if named is None or multiple in named)
     if search.dictionary < len(indexes) or search.dictionary > min(MOST_ITEMS, domain.size // 2):
         raise InvalidSpec(
             f"--dictionary is the number of candidates: at least the {len(indexes)} planted items, at most "
