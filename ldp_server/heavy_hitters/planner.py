@@ -247,7 +247,10 @@ def plans(
                     found.append(_plan(sketch, decoder, asked))
                     break
     if not found:
-        raise InvalidSpec("no sketch for this domain fits into that memory: allow more, or ask for shorter items")
+        smaller = ", or a smaller dictionary" if dictionary else ""
+        raise InvalidSpec(
+            f"no sketch for this domain fits into that memory: allow more, or ask for shorter items{smaller}"
+        )
     return sorted(found, key=lambda p: p.reliable / (_OVERLAP if p.mechanism == "expander-sketch" else 1.0))
 
 
