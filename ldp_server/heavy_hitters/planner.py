@@ -183,7 +183,7 @@ def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Prefix
     return PrefixTree(epsilon, size, _SEED, min(16, bits, cell_bits), 8, cell_bits, *field)
 
 
-def _memory(sketch: TeamSketch, decoder: str, asked: _Asked) -> int:
+def _memory(sketch: TeamSketch, decoder: str, users: int, dictionary: int = 0) -> int:
     """Bytes for the counts and scores of every team, the arrays of one transform and the lists of the search.
 
     Counts are sorted reports while these take less (`Counts`). A tree's paths are made of each level's best cells, so
@@ -191,10 +191,10 @@ def _memory(sketch: TeamSketch, decoder: str, asked: _Asked) -> int:
     kept, and each candidate has a cell and a field of its message in every team.
     """
     cells, teams = sketch.inner.size, sketch.teams
-    counts = min(4 * teams * sketch.inner.bound, _SORTED * asked.users)
+    counts = min(4 * teams * sketch.inner.bound, _SORTED * users)
     whole, best, words = teams, 0, 0
-    if part_of(decoder, asked.dictionary) < 1:
-        words = asked.dictionary * (12 * teams + 24 * -(-sketch.size.bit_length() // 64) + 32)
+    if part_of(decoder, dictionary) < 1:
+        words = dictionary * (12 * teams + 24 * -(-sketch.size.bit_length() // 64) + 32)
     elif decoder == "paths" and isinstance(sketch, TreeSketch):
         whole = sketch.check_levels + 1
         best = teams - whole
@@ -243,7 +243,7 @@ def plans(
         if mechanism in ("auto", name):
             for cell_bits in range(22, 11, -1):
                 sketch = shape(epsilon, domain.size, cell_bits, mechanism == name)
-                if sketch is not None and _memory(sketch, decoder, asked) <= memory:
+                if sketch is not None and _memory(sketch, decoder, users, dictionary) <= memory:
                     found.append(_plan(sketch, decoder, asked))
                     break
     if not found:
@@ -277,7 +277,7 @@ def _plan(sketch: TeamSketch, decoder: str, asked: _Asked) -> SketchPlan:
         users_needed=math.ceil(factor * least_users(sketch, decoder, log_items, asked.beta, part=part)),
         report_bits=sketch.report_bits,
         report_bytes=sketch.report_bytes,
-        memory_bytes=_memory(sketch, decoder, asked),
+        memory_bytes=_memory(sketch, decoder, asked.users, asked.dictionary),
         seconds=_seconds(sketch, decoder, asked.dictionary),
         dictionary=asked.dictionary,
         candidate=factor * _candidate(sketch, decoder, asked, worth) if part < 1 else None,
