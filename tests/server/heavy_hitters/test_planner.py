@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -307,6 +308,27 @@ def test_a_dictionary_lowers_its_candidates_bars_and_raises_the_others_a_little(
     assert plain.users_needed <= large.users_needed
     assert large.memory_bytes > plain.memory_bytes + 50 * 1_000_000
     assert large.seconds > plain.seconds
+
+
+def peak(found, size):
+    """The most bytes that a decoding with so many candidates has at once, beside the reports."""
+    spec, oracle = counted(found, {5: 4000}, 1)
+    words = Dictionary(from_ints(candidates(1, size), FORTY.bits), np.full(size, -math.log(size)))
+    tracemalloc.start()
+    decode(spec, oracle, dictionary=words)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", ["expander-sketch", "tree-sketch"])
+def test_the_memory_of_candidates_is_planned(mechanism):
+    """What 800,000 more of them take is at most what is planned for them, and not far less."""
+    few, many = (planned(mechanism, 400 << 20, dictionary=size) for size in (400_000, 1_200_000))
+    assert few.parameters == many.parameters
+    more = peak(few, 1_200_000) - peak(few, 400_000)
+    assert 0.4 < more / (many.memory_bytes - few.memory_bytes) <= 1.0
 
 
 def test_plans_offer_a_dictionary_where_the_decoder_takes_one():
