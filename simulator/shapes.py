@@ -359,9 +359,19 @@ class PlanRow(TypedDict):
     smallest_share_all: NotRequired[float | None]
     """Of sketches: from this share on, all items are listed at once, except with probability `beta`; null: none."""
     beta: NotRequired[float]
+    candidates: NotRequired[int]
+    """With --dictionary: its size. The other shares are about items that it does not name."""
+    smallest_share_candidates: NotRequired[float | None]
+    """From this share on a candidate is listed with probability 95%; null: none is, or the decoder takes no
+    dictionary."""
+    copies: NotRequired[float]
+    """With --copies: the share of all reports that are copies of others."""
+    variance_factor: NotRequired[float]
+    """By which the decoder multiplies variances because of them; 1: they are too few to be noticed."""
     measured_error: NotRequired[float]
     measured_seconds: NotRequired[float]
     measured_recall: NotRequired[float]
+    measured_recall_candidates: NotRequired[float]
     kept: NotRequired[bool]
 
 

@@ -3,7 +3,9 @@
 For (users, domain, epsilon, beta, memory) `plans` returns every mechanism that fits, best first, each with its
 parameters, the frequency from which all items are listed at once except with probability beta, the frequency from which
 each is listed with probability 95%, the size of a report, and the memory and time of a decoding. If even an item that
-all users hold would not be listed, the plan says how many users it takes.
+all users hold would not be listed, the plan says how many users it takes. With a dictionary of equally weighted
+candidates (dictionary.py) it also says from which frequency a candidate is listed. If a share of all reports are copies
+of others, it plans with the factor by which the decoder would multiply variances (copies.py, `Copies.WEIGHED`).
 
 The frequencies come from the formulas in promise.py. tests/server/heavy_hitters/test_planner.py compares it with
 simulations.
@@ -15,6 +17,8 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+
+import numpy as np
 
 from ldp_client.collection import Collection
 from ldp_client.errors import InvalidSpec
@@ -30,21 +34,23 @@ from ldp_client.protocol.epsilon import Epsilon
 from ldp_client.protocol.fields import is_field
 from ldp_client.protocol.stream import SEED_BYTES
 from ldp_client.protocol.tree_code import MAX_LEVELS
+from ldp_server.heavy_hitters.dictionary import MOST_ITEMS, candidate_bars
 from ldp_server.heavy_hitters.paper.expansion import best_attempt
 from ldp_server.heavy_hitters.promise import (
     BETA,
     MIXTURES,
-    Promise,
     check_beta,
     false_items_of,
     least_users,
     promised,
-    told,
+    promised_candidate,
 )
 from ldp_server.heavy_hitters.recall import miss_law
 from ldp_server.heavy_hitters.search.acceptance import LONG, Noise
 from ldp_server.heavy_hitters.search.tails import normal_quantile
 from ldp_server.heavy_hitters.search.tree import MOST_CELLS
+from ldp_server.heavy_hitters.sketch_plan import BY_SCORES, SketchPlan, part_of, table
+from ldp_server.oracles.independence.judge import expected_widening
 
 __all__ = ["DEFAULT_MEMORY", "SketchPlan", "create", "plan", "plans", "table"]
 
@@ -64,6 +70,9 @@ _SORTED = 12
 """Bytes of a report among sorted ones, with those that are new and the sum of both."""
 _BEST = 3 * 8 * MOST_CELLS
 """Bytes of a level's best cells: their numbers and scores, twice, and in the order of searches."""
+_CANDIDATE_SECONDS = 1.5e-6
+"""To find a candidate's cells, and to look at its score in every step."""
+_MOST_COPIES = 0.5
 _POINTERS = (4, 3)  # bits
 _REDUNDANT = 2
 _OVERLAP = 1.05
@@ -72,39 +81,23 @@ many near-copy tests, which overlap. Plans are compared without it."""
 
 
 @dataclass(frozen=True)
-class SketchPlan:
-    """A sketch with its parameters, what it will list, and what it costs."""
+class _Asked:
+    """What every mechanism is planned for."""
 
-    mechanism: str
-    decoder: str
-    parameters: dict[str, int]
     users: int
-    reliable: float
-    """Frequency from which each item is listed with probability 95%; above `users` if no frequency suffices."""
-    all_at_once: float
-    """Frequency from which all items are listed at once, except with probability `beta`; it may be above `users`."""
     beta: float
-    multiple: float
-    """`reliable` over D_opt, the error of an optimal oracle over the whole domain."""
-    users_needed: int
-    """The number of users from which an item that all of them hold is listed."""
-    report_bits: int
-    report_bytes: int
-    memory_bytes: int
-    seconds: float
-    """To transform and decode, at the reference speed of one core."""
+    dictionary: int
+    copies: float
 
-    @property
-    def enough(self) -> bool:
-        """True if an item that all users hold would be listed."""
-        return self.reliable <= self.users
-
-    @property
-    def promise(self) -> str:
-        if not self.enough:
-            return f"not enough users to see anything: it takes about {self.users_needed:,}"
-        together, each, *_ = told(Promise(self.users, self.beta, self.reliable, self.all_at_once))
-        return f"{together} {each}"
+    def __post_init__(self) -> None:
+        check_beta(self.beta)
+        if self.users < 1:
+            raise InvalidSpec("a plan needs at least one user")
+        if not 0 <= self.copies < _MOST_COPIES:
+            raise InvalidSpec(
+                "copies is a share of all reports, from 0 to below 0.5, such as 0.05: where half of them are copies, "
+                "nothing is estimated"
+            )
 
 
 def _field(epsilon: Epsilon, cells: int) -> tuple[int, int] | None:
@@ -190,27 +183,31 @@ def _prefix(epsilon: Epsilon, size: int, cell_bits: int, forced: bool) -> Prefix
     return PrefixTree(epsilon, size, _SEED, min(16, bits, cell_bits), 8, cell_bits, *field)
 
 
-def _memory(sketch: TeamSketch, decoder: str, users: int) -> int:
+def _memory(sketch: TeamSketch, decoder: str, users: int, dictionary: int = 0) -> int:
     """Bytes for the counts and scores of every team, the arrays of one transform and the lists of the search.
 
     Counts are sorted reports while these take less (`Counts`). A tree's paths are made of each level's best cells, so
-    no others are kept, but of the last payload's level and of those that check (scores.py).
+    no others are kept, but of the last payload's level and of those that check (scores.py). With a dictionary all are
+    kept, and each candidate has a cell and a field of its message in every team.
     """
     cells, teams = sketch.inner.size, sketch.teams
     counts = min(4 * teams * sketch.inner.bound, _SORTED * users)
-    whole, best = teams, 0
-    if decoder == "paths" and isinstance(sketch, TreeSketch):
+    whole, best, words = teams, 0, 0
+    if part_of(decoder, dictionary) < 1:
+        words = dictionary * (12 * teams + 24 * -(-sketch.size.bit_length() // 64) + 32)
+    elif decoder == "paths" and isinstance(sketch, TreeSketch):
         whole = sketch.check_levels + 1
         best = teams - whole
-    return counts + 4 * cells * whole + _BEST * best + 48 * cells + (64 << 20)
+    return counts + 4 * cells * whole + _BEST * best + 48 * cells + words + (64 << 20)
 
 
-def _seconds(sketch: TeamSketch, decoder: str) -> float:
+def _seconds(sketch: TeamSketch, decoder: str, dictionary: int) -> float:
     """CPU seconds of transforms and search, from counted operations."""
     cells, teams = sketch.inner.size, sketch.teams
     transform = 2.5e-8 * cells * teams
     search = {"soft": 0.012 * teams * teams, "paths": 0.06 * teams, "levels": 0.01 * teams}[decoder]
-    return transform + 2e-8 * cells * teams + 3 * search
+    words = _CANDIDATE_SECONDS * dictionary if decoder in BY_SCORES else 0.0
+    return transform + 2e-8 * cells * teams + 3 * search + words
 
 
 _SHAPES = {"expander-sketch": (_expander, "soft"), "tree-sketch": (_tree, "paths"), "prefix-tree": (_prefix, "levels")}
@@ -224,49 +221,86 @@ def plans(
     beta: float = BETA,
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
+    dictionary: int = 0,
+    copies: float = 0.0,
 ) -> list[SketchPlan]:
-    """Return every mechanism that fits into the memory; the one that finds the rarest items comes first."""
+    """Return every mechanism that fits into the memory; the one that finds the rarest items comes first.
+
+    `dictionary` is the number of its candidates, of equal weight. `copies` is the share of all reports that are copies
+    of others, each of a different one.
+    """
     epsilon = epsilon if isinstance(epsilon, Epsilon) else Epsilon.parse(epsilon)
-    check_beta(beta)
-    if users < 1:
-        raise InvalidSpec("a plan needs at least one user")
+    asked = _Asked(users, beta, dictionary, copies)
     if mechanism != "auto" and mechanism not in _SHAPES:
         raise InvalidSpec(f"mechanisms that find heavy hitters: {', '.join(_SHAPES)}")
     if domain.bits < 8:
         raise InvalidSpec(
             "sketches are for domains of 2^8 elements or more: for a smaller one, choose a frequency oracle"
         )
+    _check_dictionary(dictionary, domain)
     found = []
     for name, (shape, decoder) in _SHAPES.items():
         if mechanism in ("auto", name):
             for cell_bits in range(22, 11, -1):
                 sketch = shape(epsilon, domain.size, cell_bits, mechanism == name)
-                if sketch is not None and _memory(sketch, decoder, users) <= memory:
-                    found.append(_plan(sketch, decoder, users, beta))
+                if sketch is not None and _memory(sketch, decoder, users, dictionary) <= memory:
+                    found.append(_plan(sketch, decoder, asked))
                     break
     if not found:
-        raise InvalidSpec("no sketch for this domain fits into that memory: allow more, or ask for shorter items")
+        smaller = ", or a smaller dictionary" if dictionary else ""
+        raise InvalidSpec(
+            f"no sketch for this domain fits into that memory: allow more, or ask for shorter items{smaller}"
+        )
     return sorted(found, key=lambda p: p.reliable / (_OVERLAP if p.mechanism == "expander-sketch" else 1.0))
 
 
-def _plan(sketch: TeamSketch, decoder: str, users: int, beta: float) -> SketchPlan:
-    log_items = math.log(sketch.size)
-    found = promised(sketch, decoder, log_items, beta, users)
+def _check_dictionary(items: int, domain: Domain) -> None:
+    most = min(MOST_ITEMS, domain.size - 1)
+    if not 0 <= items <= most:
+        raise InvalidSpec(f"dictionary is the number of its candidates: from 1 to {most:,} here, or 0 for none")
+
+
+def _plan(sketch: TeamSketch, decoder: str, asked: _Asked) -> SketchPlan:
+    log_items, part = math.log(sketch.size), part_of(decoder, asked.dictionary)
+    factor = _factor(sketch, asked)
+    worth = int(asked.users / factor)
+    found = promised(sketch, decoder, log_items, asked.beta, worth, part)
     return SketchPlan(
         mechanism=sketch.name,
         decoder=decoder,
         parameters=dict(sketch.parameters()),
-        users=users,
-        reliable=found.each,
-        all_at_once=found.all_at_once,
-        beta=beta,
-        multiple=found.each / d_opt(users, float(sketch.epsilon), sketch.size),
-        users_needed=least_users(sketch, decoder, log_items, beta),
+        users=asked.users,
+        reliable=factor * found.each,
+        all_at_once=factor * found.all_at_once,
+        beta=asked.beta,
+        multiple=factor * found.each / d_opt(asked.users, float(sketch.epsilon), sketch.size),
+        users_needed=math.ceil(factor * least_users(sketch, decoder, log_items, asked.beta, part=part)),
         report_bits=sketch.report_bits,
         report_bytes=sketch.report_bytes,
-        memory_bytes=_memory(sketch, decoder, users),
-        seconds=_seconds(sketch, decoder),
+        memory_bytes=_memory(sketch, decoder, asked.users, asked.dictionary),
+        seconds=_seconds(sketch, decoder, asked.dictionary),
+        dictionary=asked.dictionary,
+        candidate=factor * _candidate(sketch, decoder, asked, worth) if part < 1 else None,
+        copies=asked.copies,
+        factor=factor,
     )
+
+
+def _factor(sketch: TeamSketch, asked: _Asked) -> float:
+    """The factor by which the decoder is expected to multiply variances: team and point of a report are one draw."""
+    if not asked.copies:
+        return 1.0
+    return expected_widening([(asked.users, sketch.teams * sketch.inner.points)], asked.copies)
+
+
+def _candidate(sketch: TeamSketch, decoder: str, asked: _Asked, worth: int) -> float:
+    """The frequency among `worth` independent reports from which a candidate is listed with probability 95%."""
+    if not worth:
+        return math.inf
+    _, s = (float(x) for x in sketch.inner.support)
+    shares = np.array([-math.log(asked.dictionary)])
+    bar = float(candidate_bars(worth, s, shares, false_items_of(asked.beta))[0])
+    return promised_candidate(sketch, decoder, bar, worth)
 
 
 def plan(
@@ -277,9 +311,20 @@ def plan(
     beta: float = BETA,
     memory: int = DEFAULT_MEMORY,
     mechanism: str = "auto",
+    dictionary: int = 0,
+    copies: float = 0.0,
 ) -> SketchPlan:
     """Return the best plan, which is the first of `plans`."""
-    return plans(users, domain, epsilon, beta=beta, memory=memory, mechanism=mechanism)[0]
+    return plans(
+        users,
+        domain,
+        epsilon,
+        beta=beta,
+        memory=memory,
+        mechanism=mechanism,
+        dictionary=dictionary,
+        copies=copies,
+    )[0]
 
 
 def create(
@@ -308,20 +353,3 @@ def create(
         )
 
     return best_attempt(attempt)
-
-
-def table(found: list[SketchPlan]) -> str:
-    """Return plans as text, a line each."""
-    lines = [
-        f"{'mechanism':<16} {'each from':>12} {'all from':>12} {'x D_opt':>8} {'report':>8} {'memory':>9} {'decode':>8}"
-    ]
-    for p in found:
-        listed = f"{math.ceil(p.reliable):,}" if p.enough else f"> {p.users:,}"
-        together = f"{math.ceil(p.all_at_once):,}" if p.all_at_once <= p.users else f"> {p.users:,}"
-        lines.append(
-            f"{p.mechanism:<16} {listed:>12} {together:>12} {p.multiple:>8.2f} {p.report_bits:>3} bits "
-            f"{p.memory_bytes >> 20:>6} MB {p.seconds:>6.1f} s"
-        )
-        if not p.enough:
-            lines.append(f"    {p.promise}")
-    return "\n".join(lines)

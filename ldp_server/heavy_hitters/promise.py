@@ -198,24 +198,26 @@ def _least(failing: Callable[[float], float], allowed: float, low: float, step: 
     return high
 
 
-def _bar(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int) -> float:
-    """The least score that is listed, before reports were collected."""
+def _bar(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int, part: float) -> float:
+    """The least score that is listed, before reports were collected; `part` of the false items is for these."""
     _, s = (float(x) for x in sketch.inner.support)
     if decoder == "levels":
         steps = sketch.step_bits if isinstance(sketch, TreeSketch) else 0
         log_items = math.log(64) + steps * math.log(2)
-    bar = threshold(max(1, int(users * _part(sketch, decoder))), s, log_items, false_items_of(beta))
+    bar = threshold(max(1, int(users * _part(sketch, decoder))), s, log_items, part * false_items_of(beta))
     return bar + MIXTURES.get(decoder, 0.0)
 
 
-def promised(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int) -> Promise:
-    """Return the promise for so many users, of a domain of e^log_items elements."""
-    return promised_at(sketch, decoder, _bar(sketch, decoder, log_items, beta, users), beta, users)
+def promised(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int, part: float = 1.0) -> Promise:
+    """Return the promise for so many users, of a domain of e^log_items elements.
+
+    `part` of the allowed false items is for these: the rest is for the candidates of a dictionary.
+    """
+    return promised_at(sketch, decoder, _bar(sketch, decoder, log_items, beta, users, part), beta, users)
 
 
-def _listed(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int, held: float) -> bool:
+def _listed(sketch: TeamSketch, decoder: str, bar: float, users: int, held: float) -> bool:
     """Whether an item that `held` users hold is listed with probability `PROBABILITY`."""
-    bar = _bar(sketch, decoder, log_items, beta, users)
     if not math.isfinite(bar):
         return False
     part = _part(sketch, decoder)
@@ -224,16 +226,23 @@ def _listed(sketch: TeamSketch, decoder: str, log_items: float, beta: float, use
     return law.missed(held * part / math.sqrt(noise.reports * noise.variance)) <= 1 - PROBABILITY
 
 
-def least_users(sketch: TeamSketch, decoder: str, log_items: float, beta: float, share: float = 1.0) -> int:
+def least_users(
+    sketch: TeamSketch, decoder: str, log_items: float, beta: float, share: float = 1.0, part: float = 1.0
+) -> int:
     """Return the least number of users, to 1%, at which an item that a `share` holds is listed with probability 95%."""
+
+    def enough(users: int) -> bool:
+        bar = _bar(sketch, decoder, log_items, beta, users, part)
+        return _listed(sketch, decoder, bar, users, share * users)
+
     low, high = 1, 2
-    while not _listed(sketch, decoder, log_items, beta, high, share * high):
+    while not enough(high):
         low, high = high, 2 * high
         if high > 1 << 60:
             return high
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
-        if _listed(sketch, decoder, log_items, beta, middle, share * middle):
+        if enough(middle):
             high = middle
         else:
             low = middle

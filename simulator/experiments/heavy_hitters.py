@@ -61,6 +61,8 @@ class Search:
     """Candidates: the planted items, and others that nobody holds. 0: there is no dictionary."""
     exploratory: bool = False
     """Whether a part of the list may be false."""
+    named: tuple[float, ...] | None = None
+    """The multiples whose planted items are candidates; None: all are."""
 
     @property
     def unit(self) -> float:
@@ -116,10 +118,8 @@ def run(search: Search, progress: Callable[[int], None] | None = None) -> Hitter
     named = naming(
         search.domain, population.distinct, _items(background, multiples), seed=options.seed, style=search.style
     )
-    memory = options.memory or DEFAULT_MEMORY
-    chosen = plan(
-        options.users, search.domain, options.epsilon, memory=memory, mechanism=options.mechanism, beta=search.beta
-    )
+    _check_dictionary(search, multiples)
+    chosen = _plan(search)
     check_memory(chosen.memory_bytes, options.processes)
     watch, tally = Stopwatch(), _Tally({m: [] for m in dict.fromkeys(multiples)}, 0, 0, [], [], [])
     answers, rows = list[HeavyHitters](), list[dict[str, Any]]()
@@ -153,17 +153,40 @@ def _decoded(search: Search, collection: Collection, counted: Counted, words: Di
     )
 
 
+def _plan(search: Search) -> SketchPlan:
+    options = search.options
+    return plan(
+        options.users,
+        search.domain,
+        options.epsilon,
+        beta=search.beta,
+        memory=options.memory or DEFAULT_MEMORY,
+        mechanism=options.mechanism,
+        dictionary=search.dictionary,
+        copies=options.copies,
+    )
+
+
+def _is_named(search: Search, multiple: float) -> bool:
+    """Whether the planted items at this multiple are candidates."""
+    return search.named is None or multiple in search.named
+
+
+def _check_dictionary(search: Search, multiples: Sequence[float]) -> None:
+    """Refuse a dictionary that cannot be filled."""
+    least, most = sum(_is_named(search, multiple) for multiple in multiples), min(MOST_ITEMS, search.domain.size // 2)
+    if search.dictionary and not least <= search.dictionary <= most:
+        raise InvalidSpec(
+            f"--dictionary is the number of candidates: at least the {least} planted items, at most {most:,}"
+        )
+
+
 def _dictionary(search: Search, planted: _Planted, truth: dict[int, int], number: int) -> Dictionary | None:
     """Return the planted items with as many items that nobody holds as there are to be."""
     if not search.dictionary:
         return None
     domain, rng = search.domain, np.random.default_rng([search.options.seed, number, 18])
-    indexes = dict.fromkeys(index for _, index in planted.indexes())
-    if search.dictionary < len(indexes) or search.dictionary > min(MOST_ITEMS, domain.size // 2):
-        raise InvalidSpec(
-            f"--dictionary is the number of candidates: at least the {len(indexes)} planted items, at most "
-            f"{min(MOST_ITEMS, domain.size // 2):,}"
-        )
+    indexes = dict.fromkeys(index for multiple, index in planted.indexes() if _is_named(search, multiple))
     width = (domain.bits + 7) // 8
     while len(indexes) < search.dictionary:
         index = int.from_bytes(rng.bytes(width), "little") % domain.size

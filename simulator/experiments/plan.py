@@ -94,12 +94,20 @@ def verify(table: list[PlanRow], options: SimulationOptions, progress: Callable[
 
 
 def sketch_rows(
-    options: SimulationOptions, domain: Domain, frequency: float | None = None, beta: float = BETA
+    options: SimulationOptions, domain: Domain, frequency: float | None = None, beta: float = BETA, dictionary: int = 0
 ) -> list[PlanRow]:
-    """Return the table of the planner of heavy hitters."""
+    """Return the table of the planner of heavy hitters, for a dictionary of that size and the copies of `options`."""
     if frequency is not None and not 0 < frequency <= 1:
         raise InvalidSpec("--frequency is a share of the users, above 0 and at most 1, such as 0.01")
-    found = plans(options.users, domain, options.epsilon, beta=beta, memory=options.memory or DEFAULT_MEMORY)
+    found = plans(
+        options.users,
+        domain,
+        options.epsilon,
+        beta=beta,
+        memory=options.memory or DEFAULT_MEMORY,
+        dictionary=dictionary,
+        copies=options.copies,
+    )
     return [_sketch_row(line, options, domain, frequency) for line in found]
 
 
@@ -113,15 +121,15 @@ def _sketch_row(line: SketchPlan, options: SimulationOptions, domain: Domain, fr
     needed = None
     if frequency is not None:
         log_items = math.log(domain.size)
-        needed = least_users(sketch, line.decoder, log_items, line.beta, frequency)
-    return {
+        needed = math.ceil(line.factor * least_users(sketch, line.decoder, log_items, line.beta, frequency, line.part))
+    row: PlanRow = {
         "mechanism": line.mechanism,
         "parameters": line.parameters,
         "users": options.users,
         "epsilon": options.epsilon,
         "domain": domain.size,
-        "standard_error": math.sqrt(options.users * per_user),
-        "variance_over_optimum": per_user / v_opt(float(sketch.epsilon)),
+        "standard_error": math.sqrt(line.factor * options.users * per_user),
+        "variance_over_optimum": line.factor * per_user / v_opt(float(sketch.epsilon)),
         "smallest_share": line.reliable / options.users,
         "users_needed": needed,
         "report_bits": line.report_bits,
@@ -132,6 +140,12 @@ def _sketch_row(line: SketchPlan, options: SimulationOptions, domain: Domain, fr
         "beta": line.beta,
         "remark": line.promise,
     }
+    if line.dictionary:
+        share = math.inf if line.candidate is None else line.candidate / options.users
+        row["candidates"], row["smallest_share_candidates"] = line.dictionary, share if share <= 1 else None
+    if line.copies:
+        row["copies"], row["variance_factor"] = line.copies, line.factor
+    return row
 
 
 def verify_sketches(
@@ -144,22 +158,47 @@ def verify_sketches(
     """
     kept = True
     for row in table:
-        share = row["smallest_share"]
-        each = min(PLANTED, int(0.5 / share)) if share < 1 else 0
+        shares = _promised_shares(row)
+        each = min(PLANTED, int(0.5 / sum(shares))) if shares else 0
         if not each:
             continue  # it promises nothing at so few users
         check_memory(row["memory_bytes"])
-        planted = replace(options, population=BACKGROUND, mechanism=row["mechanism"])
-        multiple = share * options.users / Search(options, domain).unit
-        found = heavy_hitters.run(Search(planted, domain, (multiple,), each, beta=row["beta"]), progress)
-        shape = found.shape
-        (recall,) = shape["recall"].values()
-        row["measured_recall"] = recall
+        search = _search(row, options, domain, each)
+        found = heavy_hitters.run(search, progress)
+        shape, planted = found.shape, each * options.runs
+        recall = [shape["recall"][f"{multiple:g}"] for multiple in search.plant]
+        if search.named:
+            row["measured_recall_candidates"] = recall[-1]
+        if search.named != search.plant:
+            row["measured_recall"] = recall[0]
         row["measured_error"] = (shape["rmse_over_oracle"] or 0.0) * found.inner_error
         row["measured_seconds"] = shape["seconds"]["accumulate"] + shape["seconds"]["decode"]
-        row["kept"] = _not_too_few(round(recall * each * options.runs), each * options.runs)
+        row["kept"] = all(_not_too_few(round(part * planted), planted) for part in recall)
         kept = kept and row["kept"]
     return kept
+
+
+def _promised_shares(row: PlanRow) -> list[float]:
+    """Return the promised share of any item, and last that of a candidate; those that a frequency can have."""
+    shares = (row["smallest_share"], row.get("smallest_share_candidates"))
+    return [share for share in shares if share is not None and share < 1]
+
+
+def _search(row: PlanRow, options: SimulationOptions, domain: Domain, each: int) -> Search:
+    """Return the search for items that are planted at the promised shares; only the last ones are candidates."""
+    planted = replace(options, population=BACKGROUND, mechanism=row["mechanism"])
+    unit = Search(options, domain).unit
+    multiples = tuple(share * options.users / unit for share in _promised_shares(row))
+    candidates = row.get("smallest_share_candidates") is not None
+    return Search(
+        planted,
+        domain,
+        multiples,
+        each,
+        beta=row["beta"],
+        dictionary=row["candidates"] if candidates else 0,
+        named=multiples[-1:] if candidates else (),
+    )
 
 
 def _not_too_few(listed: int, planted: int) -> bool:

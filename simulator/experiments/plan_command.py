@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypedDict, Unpack
 
 import click
 
@@ -29,6 +30,14 @@ BROKEN = 5
 """Exit code: a promise was not kept."""
 
 
+class _Asked(TypedDict):
+    """The options that are about the table; None: not given."""
+
+    beta: float | None
+    frequency: float | None
+    dictionary: int | None
+
+
 @click.command("plan")
 @simulation_options(
     "users",
@@ -39,14 +48,21 @@ BROKEN = 5
     "runs",
     "processes",
     "seed",
+    "copies",
     population={"help": "Who holds which item, for --verify; see docs/simulator.md."},
     runs={"default": 5, "help": "Number of runs of --verify."},
+    copies={"help": "With --item-bytes: the part of all reports that are copies of others, such as 0.05."},
 )
 @click.option("--item-bytes", type=click.IntRange(1, 1024), help="Plan for heavy hitters among strings of that length.")
 @click.option(
     "--beta",
     type=float,
     help="With --item-bytes: the failure probability with which all frequent items are listed at once. [default: 0.05]",
+)
+@click.option(
+    "--dictionary",
+    type=click.IntRange(1),
+    help="With --item-bytes: plan for a dictionary of so many candidates, all of the same weight.",
 )
 @click.option("--frequency", type=float, help="A share of the users, such as 0.01: how many users does it take?")
 @click.option("--verify", is_flag=True, help="Simulate every line, and show the measured error beside the promise.")
@@ -56,10 +72,10 @@ def command(
     options: SimulationOptions,
     output: OutputOptions,
     item_bytes: int | None,
-    beta: float | None,
-    frequency: float | None,
+    *,
     verify: bool,
     goal: GoalOptions | None,
+    **asked: Unpack[_Asked],
 ) -> int:
     """Show every mechanism that fits: its error, the smallest share that it can show, users needed, bytes, time.
 
@@ -68,22 +84,27 @@ def command(
     known if a share of the users gives raw answers to a curator; --verify runs the reports of everybody all the same.
     """
     if goal is not None:
-        if item_bytes is not None or beta is not None or frequency is not None:
-            raise InvalidSpec("--kind goes with none of --item-bytes, --beta and --frequency")
+        if item_bytes is not None or options.copies or any(value is not None for value in asked.values()):
+            raise InvalidSpec("--kind goes with none of --item-bytes, --beta, --frequency, --dictionary and --copies")
         return _goal(options, output, goal, verify=verify)
     domain = None if item_bytes is None else Strings(item_bytes)
-    if domain is None:
-        if beta is not None:
-            raise InvalidSpec("--beta is for heavy hitters: give --item-bytes too")
-        table = plan.rows(options, frequency)
-    else:
-        table = plan.sketch_rows(options, domain, frequency, BETA if beta is None else beta)
+    table = _table(options, domain, **asked)
     kept = True
     if verify:
         with progress_bar("users", len(table) * options.users * options.runs) as advance:
             kept = _verify(table, options, domain, advance)
     output.deliver(table, lambda: show(table, verify), lambda: page(table, options))
     return 0 if kept else BROKEN
+
+
+def _table(options: SimulationOptions, domain: Strings | None, **asked: Unpack[_Asked]) -> list[PlanRow]:
+    beta, frequency, dictionary = asked["beta"], asked["frequency"], asked["dictionary"]
+    if domain is not None:
+        return plan.sketch_rows(options, domain, frequency, BETA if beta is None else beta, dictionary or 0)
+    for name, given in (("--beta", beta), ("--dictionary", dictionary), ("--copies", options.copies or None)):
+        if given is not None:
+            raise InvalidSpec(f"{name} is for heavy hitters: give --item-bytes too")
+    return plan.rows(options, frequency)
 
 
 def _goal(options: SimulationOptions, output: OutputOptions, goal: GoalOptions, *, verify: bool) -> int:
@@ -136,26 +157,36 @@ def show(table: list[PlanRow], verified: bool) -> None:
     sketches = first["mechanism"] in heavy_hitters.MECHANISMS
     keys = ["mechanism"] if sketches else ["mechanism", "parameters"]
     shares = ["smallest_share", "smallest_share_all"] if sketches else ["smallest_share"]
+    shares += ["smallest_share_candidates"] if "candidates" in first else []
     columns = [*keys, "standard_error", *shares, "users_needed", "report_bytes", "memory_bytes", "seconds"]
     if verified:
-        columns += [*(["measured_recall"] if sketches else []), "measured_error", "measured_seconds", "kept"]
-    told = "listed" if sketches else "told apart from an item that nobody holds"
-    together = (
-        f"smallest share all: all such items at once, except with beta = {first['beta']:g}.\n" if sketches else ""
-    )
-    caption = (
-        f"Best first. smallest share: the least share of users from which an item is {told} with probability 95%.\n"
-        f"{together}"
-        "users needed: for a share of --frequency (-: not given).\n"
-        "seconds: time to count all reports and to estimate everything, at a reference speed."
-    )
+        recall = [
+            name for name in ("measured_recall", "measured_recall_candidates") if any(name in row for row in table)
+        ]
+        columns += [*recall, "measured_error", "measured_seconds", "kept"]
     title = f"{first['users']:,} users, {elements(first['domain'])} elements, epsilon = {first['epsilon']}"
     # A share above 1 says that no item can be told apart.
     rows = [{**row, "smallest_share": row["smallest_share"] if row["smallest_share"] <= 1 else None} for row in table]
-    print_table(title, rows, columns, caption, keys=len(keys))
+    print_table(title, rows, columns, _caption(first, sketches=sketches), keys=len(keys))
     for row in table:
         if row["remark"]:
             click.echo(f"{_name(row)}: {row['remark']}")
+
+
+def _caption(first: PlanRow, *, sketches: bool) -> str:
+    """Return what the columns are."""
+    told = "listed" if sketches else "told apart from an item that nobody holds"
+    lines = [f"Best first. smallest share: the least share of users from which an item is {told} with probability 95%."]
+    if sketches:
+        lines.append(f"smallest share all: all such items at once, except with beta = {first['beta']:g}.")
+    if "candidates" in first:
+        lines.append(
+            f"smallest share candidates: the same for each of the dictionary's {first['candidates']:,} candidates. The "
+            "other shares are about items that it does not name."
+        )
+    lines.append("users needed: for a share of --frequency (-: not given).")
+    lines.append("seconds: time to count all reports and to estimate everything, at a reference speed.")
+    return "\n".join(lines)
 
 
 def _name(row: PlanRow) -> str:
@@ -175,10 +206,16 @@ def page(table: list[PlanRow], options: SimulationOptions) -> Report:
     return Report(
         "A plan",
         f"{options.users:,} users, {elements(table[0]['domain'])} elements, epsilon = {options.epsilon}. The error "
-        "from collisions in hashed domains is that of this number of users.",
+        f"from collisions in hashed domains is that of this number of users.{_planned_with(table[0])}",
         asked_command(),
         sections,
     )
+
+
+def _planned_with(first: PlanRow) -> str:
+    """Return what the page says of a dictionary and of copies."""
+    words = f" With a dictionary of {first['candidates']:,} candidates." if "candidates" in first else ""
+    return words + (f" {first['copies']:.3g} of all reports are copies of others." if "copies" in first else "")
 
 
 def _shares(table: list[PlanRow], options: SimulationOptions) -> Panel:

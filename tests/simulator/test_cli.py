@@ -30,13 +30,21 @@ RUNS = {
         HeavyHittersRun,
     ),
     "plan": (["plan", *SMALL, "--verify", "--runs", "4", "--frequency", "0.1"], PlanRow),
+    "plan of heavy hitters": (
+        ["plan", "--item-bytes", "2", "--users", "30000", "--epsilon", "4", "--dictionary", "100", "--copies", "0.1",
+         "--verify", "--runs", "2"],
+        PlanRow,
+    ),
     "poison": (["poison", *SMALL, "--fraction", "0.01", "--fraction", "0.1"], PoisonRow),
     "longitudinal": (["longitudinal", *SMALL, "--days", "20"], LongitudinalRow),
     "wire": (["wire", *SMALL, "--faults", "drop=0.5"], WireRun),
 }  # fmt: skip
 
 
-OPTIONAL = {"smallest_share_all", "beta", "measured_error", "measured_seconds", "measured_recall", "kept"}
+OPTIONAL = {
+    *("smallest_share_all", "smallest_share_candidates", "beta", "candidates", "copies", "variance_factor"),
+    *("measured_error", "measured_seconds", "measured_recall", "measured_recall_candidates", "kept"),
+}
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -94,6 +102,12 @@ BAD = [
     ["plan", "--frequency", "2"],
     ["plan", "--domain", "1"],
     ["plan", "--item-bytes", "64", "--memory", "1"],
+    ["plan", "--dictionary", "1000"],
+    ["plan", "--copies", "0.05"],
+    ["plan", "--kind", "average", "--copies", "0.05"],
+    ["plan", "--item-bytes", "2", "--dictionary", "0"],
+    ["plan", "--item-bytes", "2", "--dictionary", "70000"],
+    ["plan", "--item-bytes", "2", "--copies", "0.5"],
     ["poison", "--fraction", "7"],
     ["longitudinal", "--domain", "1000000"],
     ["sweep", "/no/such/file.toml"],

@@ -22,7 +22,8 @@ copies are like more holders of the same items: a crowd exists that gives these 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -32,7 +33,7 @@ from ldp_server.oracles.independence.chances import Chance
 from ldp_server.oracles.independence.result import INDEPENDENT, MOST, Independence, NotIndependent
 from ldp_server.oracles.laws.pair_counts import Pairs, PairsLaw
 
-__all__ = ["FALSE_ALARMS", "accepted", "judged", "pairs_of", "widening"]
+__all__ = ["FALSE_ALARMS", "accepted", "expected_widening", "judged", "pairs_of", "widening"]
 
 FALSE_ALARMS = 1e-6
 """The probability with which honest reports are warned about, in all."""
@@ -40,6 +41,8 @@ _PAIRS, _COUNTS, _TEAMS = (part * FALSE_ALARMS for part in (0.7, 0.1, 0.1))
 """The parts of the tests. A tenth is left for the error of the saddlepoint."""
 _DEVIATIONS = 3.0
 _LEAST_ROOM = 0.25
+_SELDOM, _OFTEN = 0.01, 0.05
+"""Before reports exist: a warning less likely than the one is not expected, a refusal more likely than the other is."""
 
 Kind = TypeVar("Kind", bound=Oracle)
 
@@ -72,6 +75,40 @@ def widening(oracle: FrequencyOracle) -> Independence:
 def pairs_of(oracle: Oracle) -> list[Pairs]:
     """Return the equal pairs of each of a mechanism's draws of points."""
     return [Pairs.of(parts) for parts in oracle.points()]
+
+
+def expected_widening(draws: Sequence[tuple[int, int]], copies: float) -> float:
+    """Return the mean of `widened` after a warning, if this share of all reports are copies of different others.
+
+    `draws` has (n_l, B_l) of each draw. Raise `NotIndependent` if these reports would be refused. The estimate of
+    lambda = 1 + 2 copies is nearly normal with standard deviation d = lambda `uncertainty`. There is a warning if it is
+    at least the l of the limit, and its mean is then lambda + d phi(a)/Q(a), with a = (l - lambda)/d and the normal
+    density phi and tail Q. Without a warning f is 1, so where only some reports are warned about this is cautious. 1 is
+    returned only where a warning has a probability below 1%.
+    """
+    law, factor = PairsLaw(draws), 1 + 2 * copies
+    if not law.gain:
+        return 1.0
+    deviation = factor * law.uncertainty
+    a = (law.factor(law.limit(_PAIRS)) - factor) / deviation
+    warned = _normal_tail(a)
+    if warned < _SELDOM:
+        return 1.0
+    if _normal_tail((MOST - factor) / deviation) > _OFTEN:
+        raise NotIndependent(
+            f"copies of {copies:.4g} of all reports would raise the variance {factor:.3g} times, and beyond {MOST:g} "
+            "times nothing is estimated: plan for fewer copies"
+        )
+    return _widened(law, factor + deviation * math.exp(-a * a / 2) / math.sqrt(2 * math.pi) / warned)
+
+
+def _normal_tail(z: float) -> float:
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
+def _widened(law: PairsLaw, factor: float) -> float:
+    """An upper bound of lambda, given its estimate."""
+    return max(1.0, factor / max(_LEAST_ROOM, 1 - _DEVIATIONS * law.uncertainty))
 
 
 def _without_excess(oracle: Kind) -> tuple[Kind, int]:
@@ -107,7 +144,7 @@ def _independence(oracle: Oracle, cut: int) -> Independence:
     if law.spread:
         z, factor = (total - law.mean) / law.spread, law.factor(total)
     if total >= law.limit(_PAIRS):
-        widened = max(1.0, factor / max(_LEAST_ROOM, 1 - _DEVIATIONS * law.uncertainty))
+        widened = _widened(law, factor)
         warnings.append(
             f"The reports are not independent: about {(factor - 1) / 2:.2%} of them are copies of others, or come from "
             f"devices with poor coins. There are {z:.0f} standard deviations more equal pairs of reports than "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -15,12 +16,15 @@ from ldp_client.protocol.expander import Expander
 from ldp_client.protocol.stream import SEED_BYTES
 from ldp_server.arrays.items import from_ints
 from ldp_server.arrays.packing import pack
-from ldp_server.heavy_hitters import decode
+from ldp_server.heavy_hitters import begins_with_items, decode
+from ldp_server.heavy_hitters.dictionary import MOST_ITEMS, Dictionary
 from ldp_server.heavy_hitters.paper.expansion import best_attempt, expands, second_eigenvalue
 from ldp_server.heavy_hitters.planner import create, plan, plans, table
 from ldp_server.oracles import oracle_for
+from ldp_server.oracles.independence.judge import pairs_of
+from ldp_server.oracles.independence.result import NotIndependent
 from simulator import crowd
-from tests.server.heavy_hitters.cases import EXPANDER, collection
+from tests.server.heavy_hitters.cases import EXPANDER, collection, users
 
 WIDE = Integers(0, (1 << 64) - 1)
 
@@ -84,6 +88,8 @@ def test_what_cannot_be_planned_is_refused():
         plan(1000, Categories(("a", "b")), "1")
     with pytest.raises(InvalidSpec, match="fits into that memory"):
         plan(1000, WIDE, "1", memory=1 << 20)
+    with pytest.raises(InvalidSpec, match="or a smaller dictionary"):
+        plan(1000, WIDE, "1", memory=200 << 20, mechanism="tree-sketch", dictionary=MOST_ITEMS)
     with pytest.raises(InvalidSpec, match="mechanisms that find"):
         plan(1000, WIDE, "1", mechanism="linear-hash")
     with pytest.raises(InvalidSpec, match="at least one user"):
@@ -190,3 +196,203 @@ def test_the_promise_is_kept_at_full_size(domain, users, epsilon, mechanism):
     listed, false = hits(domain, users, epsilon, mechanism, (1.0,), 5, range(8), memory=1 << 30)
     assert sum(listed[1.0]) >= 34  # of 40, at 95%: fewer has 1% probability
     assert false <= 2
+
+
+FORTY = Integers(0, (1 << 40) - 1)
+COUNT, CANDIDATES = 30_000, 1000
+PLANNED = [("expander-sketch", 80 << 20), ("tree-sketch", 120 << 20)]
+"""Mechanisms that take a dictionary, with memories that make them quick."""
+
+
+def planned(mechanism, memory, **more):
+    return plan(COUNT, FORTY, "3", mechanism=mechanism, memory=memory, **more)
+
+
+def candidates(seed, size=CANDIDATES):
+    return np.random.default_rng([seed, 1]).integers(1, 1 << 40, size).tolist()
+
+
+def counted(found, popular, seed):
+    """Reports of a plan's users, the planned part of them copies of others."""
+    spec = create(f"counted {seed}", FORTY, "3", found, opens=0, closes=1)
+    made = np.concatenate(list(crowd.simulate(spec.randomizer, users(FORTY, popular, COUNT, seed), seed)))
+    made = np.random.default_rng(seed).permutation(made)
+    again = round(found.copies * COUNT)
+    oracle = oracle_for(spec)
+    oracle.accumulate(pack(np.concatenate([made[: COUNT - again], made[:again]]), spec.randomizer.report_bytes))
+    return spec, oracle
+
+
+def answered(found, seed):
+    """The answer to reports of users none of whom share an item."""
+    spec, oracle = counted(found, {}, seed)
+    words = Dictionary.of(FORTY, candidates(seed, found.dictionary)) if found.dictionary else None
+    return decode(spec, oracle, dictionary=words)
+
+
+@pytest.mark.parametrize("size", [0, 1, CANDIDATES])
+@pytest.mark.parametrize(("mechanism", "memory"), PLANNED)
+@pytest.mark.thinned(3)
+def test_planned_bars_are_the_decoders(mechanism, memory, size):
+    found = planned(mechanism, memory, dictionary=size)
+    answer = answered(found, 1)
+    assert answer.threshold == pytest.approx(found.reliable, rel=0.002)
+    assert answer.threshold_all == pytest.approx(found.all_at_once, rel=0.002)
+    assert (answer.dictionary is None) == (found.candidate is None) == (size == 0)
+    if size:
+        assert answer.dictionary.each == pytest.approx(found.candidate, rel=1e-6)
+
+
+@pytest.mark.parametrize("copies", [0.05, 0.1, 0.3])
+@pytest.mark.parametrize(("mechanism", "memory"), PLANNED)
+@pytest.mark.thinned(3)
+def test_with_copies_a_plan_promises_what_the_list_does(mechanism, memory, copies):
+    """The mean of four lists is not above the plan, but for a step of a bar, 0.5%, nor more than 3% below."""
+    found = planned(mechanism, memory, dictionary=CANDIDATES, copies=copies)
+    answers = [answered(found, seed) for seed in range(4)]
+    assert all(answer.independence.widened > 1 for answer in answers)
+    each = np.mean([answer.threshold for answer in answers]) / found.reliable
+    candidate = np.mean([answer.dictionary.each for answer in answers]) / found.candidate
+    assert 0.97 < each < 1.005
+    assert 0.97 < candidate < 1.005
+    honest = planned(mechanism, memory, dictionary=CANDIDATES)
+    assert found.candidate > 1.01 * honest.candidate
+    assert found.users_needed > 1.02 * honest.users_needed
+
+
+@pytest.mark.parametrize(("mechanism", "memory"), [*PLANNED, ("prefix-tree", 300 << 20)])
+@pytest.mark.thinned(1)
+def test_the_planned_draws_are_those_of_the_reports(mechanism, memory):
+    """Team and point of a report: the counts of all of them, without a report, have their number."""
+    found = planned(mechanism, memory)
+    spec = create("draws", FORTY, "3", found, opens=0, closes=1)
+    (draw,) = pairs_of(oracle_for(spec))
+    assert draw.values == spec.randomizer.teams * spec.randomizer.inner.points
+
+
+def test_copies_that_are_too_few_to_be_noticed_change_nothing():
+    mechanism, memory = PLANNED[0]
+    honest, few, some = (planned(mechanism, memory, copies=part) for part in (0.0, 0.002, 0.05))
+    assert (few.factor, few.reliable, few.users_needed) == (1.0, honest.reliable, honest.users_needed)
+    assert some.factor > 1.1
+    assert answered(few, 3).independence.widened == 1
+    assert answered(some, 3).independence.widened > 1
+
+
+@pytest.mark.parametrize("copies", [0.0, 0.1])
+@pytest.mark.parametrize(("mechanism", "memory"), PLANNED)
+@pytest.mark.thinned(1)
+def test_the_promise_of_a_candidate_is_kept(mechanism, memory, copies):
+    """At the planned frequency 95% are listed: of 32 no fewer than 26 (0.5% by chance). At 0.6 of it about 15% are."""
+    found, listed = planned(mechanism, memory, dictionary=CANDIDATES, copies=copies), {1.0: [], 0.6: []}
+    for seed in range(4):
+        words = candidates(seed)
+        named = {multiple: words[8 * place : 8 * place + 8] for place, multiple in enumerate(listed)}
+        popular = {item: round(m * found.candidate) for m, items in named.items() for item in items}
+        spec, oracle = counted(found, popular, seed)
+        answer = {row.item for row in decode(spec, oracle, dictionary=Dictionary.of(FORTY, words)).items}
+        for multiple, items in named.items():
+            listed[multiple] += [item in answer for item in items]
+        assert len(answer - set(popular)) <= 1
+    assert sum(listed[1.0]) >= 26
+    assert sum(listed[0.6]) <= 14
+
+
+def test_a_dictionary_lowers_its_candidates_bars_and_raises_the_others_a_little():
+    plain, small, large = (planned(PLANNED[0][0], 1 << 30, dictionary=size) for size in (0, 100, 1_000_000))
+    assert plain.parameters == small.parameters == large.parameters
+    assert plain.candidate is None
+    assert small.candidate < 0.95 * large.candidate < 0.9 * plain.reliable
+    assert plain.reliable < large.reliable < 1.02 * plain.reliable
+    assert small.reliable == large.reliable
+    assert plain.users_needed <= large.users_needed
+    assert large.memory_bytes > plain.memory_bytes + 50 * 1_000_000
+    assert large.seconds > plain.seconds
+
+
+def peak(found, size):
+    """The most bytes that a decoding with so many candidates has at once, beside the reports."""
+    spec, oracle = counted(found, {5: 4000}, 1)
+    words = Dictionary(from_ints(candidates(1, size), FORTY.bits), np.full(size, -math.log(size)))
+    tracemalloc.start()
+    decode(spec, oracle, dictionary=words)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", ["expander-sketch", "tree-sketch"])
+def test_the_memory_of_candidates_is_planned(mechanism):
+    """What 800,000 more of them take is at most what is planned for them, and not far less."""
+    few, many = (planned(mechanism, 400 << 20, dictionary=size) for size in (400_000, 1_200_000))
+    assert few.parameters == many.parameters
+    more = peak(few, 1_200_000) - peak(few, 400_000)
+    assert 0.4 < more / (many.memory_bytes - few.memory_bytes) <= 1.0
+
+
+def test_plans_offer_a_dictionary_where_the_decoder_takes_one():
+    honest = {found.mechanism: found for found in plans(COUNT, FORTY, "3", memory=300 << 20)}
+    for found in plans(COUNT, FORTY, "3", memory=300 << 20, dictionary=CANDIDATES):
+        spec = create("takes", FORTY, "3", found, opens=0, closes=1)
+        assert begins_with_items(oracle_for(spec)) == (found.candidate is not None)
+        if found.candidate is None:
+            assert found.reliable == honest[found.mechanism].reliable
+            assert "takes no dictionary" in found.promise
+
+
+def test_a_plan_says_with_what_it_was_made():
+    found = planned(*PLANNED[0], dictionary=CANDIDATES, copies=0.1)
+    assert f"{CANDIDATES:,} candidates" in found.promise
+    assert f"{math.ceil(found.candidate):,} of {COUNT:,} users" in found.promise
+    assert "10% of all reports being copies" in found.promise
+    assert f"count as {COUNT / found.factor:,.0f}" in found.promise
+    assert "not noticed" in planned(*PLANNED[0], copies=0.001).promise
+    plain = planned(*PLANNED[0])
+    assert "dictionary" not in plain.promise
+    assert "copies" not in plain.promise
+    assert "candidate" not in table([plain])
+    assert f"{math.ceil(found.candidate):,}" in table([found])
+    assert "candidate from" in table([found])
+
+
+def test_too_few_users_may_still_list_candidates():
+    least = plan(100_000, Strings(32), "0.5", dictionary=1).users_needed
+    found = plan(round(0.8 * least), Strings(32), "0.5", dictionary=1)
+    assert not found.enough
+    assert found.candidate <= found.users
+    assert "that the dictionary does not name" in found.promise
+    assert f"{math.ceil(found.candidate):,} of" in found.promise
+    none = plan(100, Strings(32), "0.5", dictionary=1000, copies=0.1)
+    assert none.candidate > none.users
+    assert "not be listed either" in none.promise
+    assert "> 100" in table([none])
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"copies": -0.01}, "from 0 to below 0.5"),
+        ({"copies": 0.5}, "from 0 to below 0.5"),
+        ({"copies": math.nan}, "from 0 to below 0.5"),
+        ({"dictionary": -1}, "number of its candidates"),
+        ({"dictionary": MOST_ITEMS + 1}, f"from 1 to {MOST_ITEMS:,}"),
+    ],
+)
+def test_a_dictionary_or_copies_that_cannot_be_are_refused(asked, words):
+    with pytest.raises(InvalidSpec, match=words) as caught:
+        plan(COUNT, FORTY, "3", **asked)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_dictionary_is_not_larger_than_its_domain():
+    small = Integers(0, 1000)
+    assert plan(COUNT, small, "3", dictionary=small.size - 1).candidate is not None
+    with pytest.raises(InvalidSpec, match="from 1 to"):
+        plan(COUNT, small, "3", dictionary=small.size)
+
+
+def test_copies_that_the_decoder_would_refuse_are_refused():
+    with pytest.raises(NotIndependent, match="plan for fewer copies"):
+        planned(*PLANNED[0], copies=0.499)
+    assert planned(*PLANNED[0], copies=0.45).factor > 1.9

@@ -78,6 +78,9 @@ def test_memory_counts_what_is_kept():
     assert planner._memory(sketch, "paths", 10**6) == 12 * 10**6 + best + fixed
     assert planner._memory(sketch, "paths", 10**9) == 4 * 19 * bound + best + fixed
     assert planner._memory(sketch, "levels", 10**6) == 12 * 10**6 + 19 * 4 * cells + fixed
+    assert planner._memory(sketch, "levels", 10**6, 500) == planner._memory(sketch, "levels", 10**6)
+    named = 500 * (12 * 19 + 24 * 5 + 32)  # 257 bits are five words
+    assert planner._memory(sketch, "paths", 10**6, 500) == 12 * 10**6 + 19 * 4 * cells + named + fixed
 
 
 def test_long_items_keep_the_largest_cells_within_the_default_memory():

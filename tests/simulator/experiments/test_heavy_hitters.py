@@ -11,7 +11,7 @@ from ldp_client.protocol.domain import Integers, Strings
 from simulator.experiments import heavy_hitters, plan
 from simulator.experiments.heavy_hitters import Search
 from simulator.experiments.options import SimulationOptions
-from simulator.shapes import HeavyHittersRun
+from simulator.shapes import HeavyHittersRun, PlanRow
 from tests.effort import examples
 
 OPTIONS = SimulationOptions(30_000, "4", population="zipf:1.1:200", mechanism="expander-sketch", runs=2)
@@ -129,3 +129,65 @@ def test_so_few_of_so_many():
     assert not plan._not_too_few(85, 100)
     assert plan._not_too_few(4, 4)
     assert not plan._not_too_few(1, 4)
+
+
+def test_a_table_with_a_dictionary_and_copies_has_their_keys():
+    domain, wish = Strings(2), 0.02
+    plain = plan.sketch_rows(SimulationOptions(50_000, "4"), domain, wish)
+    assert not {"candidates", "smallest_share_candidates", "copies", "variance_factor"} & set(plain[0])
+    rows = plan.sketch_rows(SimulationOptions(50_000, "4", copies=0.1), domain, wish, dictionary=100)
+    for row in rows:
+        before = next(one for one in plain if one["mechanism"] == row["mechanism"])
+        assert set(row) <= set(PlanRow.__annotations__)
+        assert (row["candidates"], row["copies"]) == (100, 0.1)
+        assert 1.2 < row["variance_factor"] < 1.4
+        assert row["users_needed"] > before["users_needed"]
+        assert row["standard_error"] == pytest.approx(row["variance_factor"] ** 0.5 * before["standard_error"])
+        if row["mechanism"] == "prefix-tree":
+            assert row["smallest_share_candidates"] is None
+        else:
+            assert row["smallest_share_candidates"] < row["smallest_share"]
+    few = plan.sketch_rows(SimulationOptions(20, "1"), domain, dictionary=100)
+    assert [row["smallest_share_candidates"] for row in few] == [None] * len(few)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("copies", [0.0, 0.1])
+def test_promises_with_a_dictionary_are_kept_for_candidates_and_others(copies):
+    options = SimulationOptions(50_000, "4", runs=examples(8, 3), copies=copies)
+    domain = Strings(2)
+    table = plan.sketch_rows(options, domain, dictionary=500)
+    assert plan.verify_sketches(table, options, domain)
+    for row in table:
+        assert row["measured_recall"] > 0.6
+        assert (row.get("measured_recall_candidates") is None) == (row["mechanism"] == "prefix-tree")
+        assert row.get("measured_recall_candidates", 1.0) > 0.6
+
+
+@pytest.mark.long
+def test_a_dictionary_that_promises_too_much_is_caught():
+    """Each of both promises alone: at 0.6 of the promised share few items are listed."""
+    options = SimulationOptions(50_000, "4", runs=3)
+    domain = Strings(2)
+    for key, part in (("smallest_share", 0.6), ("smallest_share_candidates", 0.6)):
+        table = plan.sketch_rows(options, domain, dictionary=500)[:1]
+        table[0][key] *= part
+        assert not plan.verify_sketches(table, options, domain)
+
+
+@pytest.mark.long
+def test_where_only_candidates_are_listed_only_these_are_planted():
+    options, domain = SimulationOptions(50_000, "4"), Strings(2)
+    table = plan.sketch_rows(options, domain, dictionary=500)[:1]
+    table[0]["smallest_share"] = 1.5
+    plan.verify_sketches(table, options, domain)
+    assert table[0]["measured_recall_candidates"] > 0.2
+    assert "measured_recall" not in table[0]
+
+
+def test_only_the_named_multiples_are_candidates():
+    search = replace(SMALL, named=(2.0,), dictionary=1)
+    assert [heavy_hitters._is_named(search, multiple) for multiple in search.plant] == [False, True, False]
+    assert all(heavy_hitters._is_named(SMALL, multiple) for multiple in SMALL.plant)
+    with pytest.raises(InvalidSpec, match="at least the 2 planted items"):
+        heavy_hitters.run(replace(search, named=(2.0, 3.0)))

@@ -12,7 +12,7 @@ from ldp_client.mechanisms.randomized_response import RandomizedResponse
 from ldp_client.protocol.epsilon import Epsilon
 from ldp_server.arrays.packing import pack
 from ldp_server.oracles import oracle_for
-from ldp_server.oracles.independence.judge import FALSE_ALARMS, accepted, judged, widening
+from ldp_server.oracles.independence.judge import FALSE_ALARMS, accepted, expected_widening, judged, pairs_of, widening
 from ldp_server.oracles.independence.result import NotIndependent
 from tests.examples import SEED, label
 from tests.server.oracles.cases import EVERY, indexes_of, reports_of
@@ -146,3 +146,30 @@ def test_a_judgement_ends_with_the_counts_it_is_about():
     assert judged(merged)[1] == judged(oracle)[1]
     restored = type(oracle).from_bytes(randomizer, oracle.to_bytes())
     assert judged(restored)[1] == judged(oracle)[1]
+
+
+@pytest.mark.parametrize("part", [0.0, 0.11, 0.2, 0.3])
+def test_the_widening_that_plans_expect_is_the_mean_after_a_warning(part):
+    """Of 30 runs, to 4 standard errors. At 0.11 half of the runs are warned about, and the mean is theirs."""
+    randomizer = POINTED["linear-hash"]
+    found = [judged(filled_with(randomizer, copied(randomizer, part, 300 + run)))[1].widened for run in range(30)]
+    (draw,) = pairs_of(filled_with(randomizer, copied(randomizer, part, 300)))
+    expected = expected_widening([(draw.draws, draw.values)], part)
+    warned = [one for one in found if one > 1]
+    if not part:
+        assert expected == 1
+        assert not warned
+        return
+    assert len(warned) == 30 if part > 0.11 else 5 <= len(warned) <= 25
+    room = 4 * (1 + 2 * part) * (2 / draw.values) ** 0.5 / max(1, len(warned)) ** 0.5
+    assert np.mean(warned) == pytest.approx(expected, rel=room)
+
+
+def test_reports_that_would_hardly_be_warned_about_are_planned_as_independent():
+    draws = [(20_000, 100_000)]
+    assert expected_widening([], 0.2) == 1
+    assert expected_widening(draws, 0.001) == 1
+    growing = [expected_widening(draws, part) for part in (0.001, 0.01, 0.02, 0.1, 0.4)]
+    assert growing == sorted(growing)
+    with pytest.raises(NotIndependent, match="plan for fewer copies"):
+        expected_widening(draws, 0.499)
