@@ -28,7 +28,7 @@ from ldp_server.arrays.team_cells import BulkTreeCode
 from ldp_server.heavy_hitters.copies import Copies
 from ldp_server.heavy_hitters.dictionary import Dictionary
 from ldp_server.heavy_hitters.paper import decoder as paper
-from ldp_server.heavy_hitters.promise import BETA, EXPLORATORY, MIXTURES, check_beta
+from ldp_server.heavy_hitters.promise import BETA, EXPLORATORY, MARGINS, check_beta
 from ldp_server.heavy_hitters.results import HeavyHitters
 from ldp_server.heavy_hitters.run import DecodeLimits, Estimated, OnProgress, Run, Watch
 from ldp_server.heavy_hitters.search import tree
@@ -137,7 +137,7 @@ def _by_scores(run: Run) -> HeavyHitters:
     counting, (candidates, part) = run.finding, run.candidates()
     most = _MOST_EXPLORED if run.limits.exploratory else 1
     least = threshold(run.worth(counting), run.support[1], run.log_items, most * part * run.false_items)
-    bar = least + MIXTURES[run.decoder]
+    bar = least + MARGINS[run.decoder]
     if not math.isfinite(bar):
         return run.nothing()
     width, only_best = run.limits.width, 0

@@ -38,7 +38,7 @@ from ldp_server.heavy_hitters.dictionary import MOST_ITEMS, candidate_bars
 from ldp_server.heavy_hitters.paper.expansion import best_attempt
 from ldp_server.heavy_hitters.promise import (
     BETA,
-    MIXTURES,
+    MARGINS,
     check_beta,
     false_items_of,
     least_users,
@@ -162,7 +162,7 @@ def _profiled(epsilon: Epsilon, size: int, cell_bits: int, q: int, t: int) -> Tr
     """
     bits, false = (size - 1).bit_length(), false_items_of(BETA)
     noise = Noise(1 << 40, 1.0, 1.0, 0.5)
-    bar = normal_quantile(math.log(false) - math.log(size)) + MIXTURES["paths"]
+    bar = normal_quantile(math.log(false) - math.log(size)) + MARGINS["paths"]
     z = _PROFILE_AT * math.sqrt(2 * (math.log(size) + math.log(2 / BETA)))
     found: list[tuple[float, int, TreeSketch]] = []
     for first, hashed, checks in _PROFILES if bits <= LONG else _LONG_PROFILES:

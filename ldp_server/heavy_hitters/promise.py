@@ -4,8 +4,8 @@ Definition 3.1 of the heavy-hitters paper asks for *all* frequent items at once,
 is split in two halves:
 
 - *items from noise*: search/tails.py sets the least listed score, the bar, by |X| tail(bar) <= beta/2. So the noise of
-  the reports lists an item that nobody holds with probability beta/2 at most. `MIXTURES` raises the bar further: on
-  skewed data, cells of a few items just below the bar can combine to false items beyond those of the noise;
+  the reports lists an item that nobody holds with probability beta/2 at most. `MARGINS` raises the bar a little
+  further. Where items share cells, search/mixtures.py raises it when the reports are there;
 - *missing items*: let m(f) be the probability that an item held by f users is missed (recall.py). Frequencies add up to
   n, and m(f)/f falls with f, so the items held by N or more are missed with probability at most
   sum m(f_i) <= sum (f_i/N) m(N) <= (n/N) m(N). The promised N is the least one with (n/N) m(N) <= beta/2. In other
@@ -30,7 +30,7 @@ from ldp_server.heavy_hitters.search.tails import threshold
 __all__ = [
     "BETA",
     "EXPLORATORY",
-    "MIXTURES",
+    "MARGINS",
     "PROBABILITY",
     "Promise",
     "check_beta",
@@ -51,9 +51,9 @@ LEAST_BETA = 1e-6
 """Below, the normal laws of recall.py say little."""
 PROBABILITY = 0.95
 """The probability with which an item taken alone is listed at its promised frequency."""
-MIXTURES = {"soft": 0.1, "paths": 0.1}
-"""By decoder. The tests are about elements that share cells with an item, so the margin is about the noise: it divides
-the expected items from noise by 2.5 for 64-bit items, and by more for longer ones."""
+MARGINS = {"soft": 0.1, "paths": 0.1}
+"""By decoder, in standard errors. It divides the expected number of items from noise by 2.5 for 64-bit items, and by
+more for longer ones."""
 _HONEST = (
     "This is about honest reports: users who agree to lie together can plant or hide items (docs/heavy-hitters.md says "
     "how many it takes)."
@@ -205,7 +205,7 @@ def _bar(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users:
         steps = sketch.step_bits if isinstance(sketch, TreeSketch) else 0
         log_items = math.log(64) + steps * math.log(2)
     bar = threshold(max(1, int(users * _part(sketch, decoder))), s, log_items, part * false_items_of(beta))
-    return bar + MIXTURES.get(decoder, 0.0)
+    return bar + MARGINS.get(decoder, 0.0)
 
 
 def promised(sketch: TeamSketch, decoder: str, log_items: float, beta: float, users: int, part: float = 1.0) -> Promise:

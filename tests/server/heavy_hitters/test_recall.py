@@ -13,7 +13,7 @@ from ldp_client.protocol.domain import Integers, Strings
 from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters import recall
 from ldp_server.heavy_hitters.planner import create, plan
-from ldp_server.heavy_hitters.promise import MIXTURES
+from ldp_server.heavy_hitters.promise import MARGINS
 from ldp_server.heavy_hitters.recall import MissLaw, miss_law
 from ldp_server.heavy_hitters.search.acceptance import Acceptance, Noise, Settings, limits_of
 from ldp_server.heavy_hitters.search.tails import log_normal_tails, threshold
@@ -35,7 +35,7 @@ def test_the_law_bounds_what_the_tests_refuse(domain, users, epsilon, mechanism,
     sketch = create("?", domain, epsilon, found, opens=0, closes=1).randomizer
     p, s = (float(x) for x in sketch.inner.support)
     noise = Noise(users, s * (1 - s) / (p - s) ** 2, p * (1 - p) / (s * (1 - s)), s)
-    bar = threshold(users, s, math.log(domain.size), 0.025) + MIXTURES[found.decoder]
+    bar = threshold(users, s, math.log(domain.size), 0.025) + MARGINS[found.decoder]
     code = bulk_code(sketch)
     weights = np.full(code.teams, 1 / math.sqrt(code.teams))
     tests = Acceptance(code, weights, noise, Settings(bar, **limits_of(code)))
