@@ -35,8 +35,9 @@ import numpy.typing as npt
 
 from ldp_client.errors import InvalidSpec
 
-__all__ = ["MOST_CHARACTERS", "MOST_ORDER", "CharacterModel", "discount"]
+__all__ = ["MOST_CHARACTERS", "MOST_ORDER", "ORDER", "CharacterModel", "discount"]
 
+ORDER = 5
 MOST_ORDER = 8
 MOST_CHARACTERS = 20_000_000
 """The most characters of all words together: they take about 2 GB while the model is made."""
@@ -74,7 +75,7 @@ class CharacterModel:
     """The context at the beginning of a text."""
 
     @classmethod
-    def of(cls, counts: Mapping[str, int], order: int = 4) -> CharacterModel:
+    def of(cls, counts: Mapping[str, int], order: int = ORDER) -> CharacterModel:
         """Learn from words with counts. For new words, count each word once: they look like the rare ones."""
         if not 1 <= order <= MOST_ORDER:
             raise InvalidSpec(f"a model of characters has an order of 1 to {MOST_ORDER}")

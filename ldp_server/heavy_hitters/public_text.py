@@ -1,0 +1,157 @@
+"""The prior of a public text: how likely each item is, and the likeliest items, with weights for a dictionary.
+
+The text gives items with counts n(x), N together, of T different ones. The prior is a mixture of these counts and a
+model of characters (characters.py) that has learnt from each different item once. With a discount 0 < d < 1,
+
+    P(x) = max(n(x) - d, 0)/N + d T/N P_model(x).
+
+This is a P_corpus(x) + (1 - a) P_model(x) with 1 - a = d T/N and P_corpus(x) = (n(x) - d)/(N - d T). It adds up to 1
+over all texts, as P_model does. The share of the model is not chosen: it is what the discount takes away. The discount
+is d = n1/(n1 + 2 n2), with n1 and n2 the numbers of items seen once and twice. It maximizes a bound of the leave-one-out
+likelihood: each occurrence is left out and must be told from the others. It agrees with Good and Turing, who expect an
+item that was seen once only 2 n2/n1 times in another text of that length. Where no item was seen twice, the text is a
+list that says nothing about counts; then d is a half.
+
+Another text than the users' is a wrong prior. That costs recall and no false items (dictionary.py).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ldp_client.errors import InvalidSpec
+from ldp_server.heavy_hitters.characters import ORDER, CharacterModel, discount
+from ldp_server.heavy_hitters.dictionary import MOST_PACKED, packed_bytes
+
+__all__ = ["CountedText", "PublicText", "lines_of", "sendable", "tokens_of"]
+
+_STRIPPED = "PSZC"
+"""Punctuation, symbols, spaces and control characters: categories of Unicode."""
+_LINES = re.compile(r"[^\n]+")
+_WITH_COUNT = re.compile(r"(.*)\t0*([1-9][0-9]{0,14})", re.DOTALL)
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CountedText:
+    """What a text gives."""
+
+    counts: Counter[str]
+    unwritable: int = 0
+    """Lines that no file of a dictionary can have as an item: with a tab and no count behind it, or a line break."""
+
+
+def tokens_of(text: str) -> CountedText:
+    """Count what stands between white space, without punctuation and symbols around it."""
+    tokens: Counter[str] = Counter()
+    for line in _LINES.finditer(text):
+        tokens.update(line[0].split())
+    found: Counter[str] = Counter()
+    for token, count in tokens.items():
+        word = _bare(token)
+        if word:
+            found[word] += count
+    return CountedText(found)
+
+
+def lines_of(text: str) -> CountedText:
+    """Count lines. A line is an item, or an item, a tab and its count."""
+    found: Counter[str] = Counter()
+    unwritable = 0
+    for line in _LINES.finditer(text):
+        item, count = _split(line[0].removesuffix("\r"))
+        if "\t" in item or "\r" in item:
+            unwritable += 1
+        elif item:
+            found[item] += count
+    return CountedText(found, unwritable)
+
+
+def _split(line: str) -> tuple[str, int]:
+    counted = _WITH_COUNT.fullmatch(line)
+    return (counted[1], int(counted[2])) if counted else (line, 1)
+
+
+def _bare(token: str) -> str:
+    first, last = 0, len(token)
+    while first < last and unicodedata.category(token[first])[0] in _STRIPPED:
+        first += 1
+    while last > first and unicodedata.category(token[last - 1])[0] in _STRIPPED:
+        last -= 1
+    return token[first:last]
+
+
+@dataclass(frozen=True, eq=False)
+class PublicText:
+    """A public text, counted, with its model of characters."""
+
+    counts: Mapping[str, int]
+    discount: float
+    model: CharacterModel
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], order: int = ORDER) -> PublicText:
+        """Learn from items with counts."""
+        model = CharacterModel.of(dict.fromkeys(counts, 1), order)
+        once, twice = (sum(count == times for count in counts.values()) for times in (1, 2))
+        return cls(counts, discount(once, twice) if twice else 0.5, model)
+
+    @property
+    def of_model(self) -> float:
+        """Return 1 - a, the probability that the next item comes from the model."""
+        return self.discount * len(self.counts) / self._total
+
+    @property
+    def _total(self) -> int:
+        return sum(self.counts.values())
+
+    def probabilities(self, items: Iterable[str]) -> Floats:
+        """Return P of each item."""
+        listed, total = list(items), self._total
+        seen = np.array([max(self.counts.get(item, 0) - self.discount, 0.0) for item in listed])
+        return np.asarray(seen / total + self.of_model * np.exp2(-self.model.code_lengths(listed)))
+
+    def likeliest(
+        self,
+        most: int,
+        longest_bytes: int,
+        *,
+        only_seen: bool = False,
+        watch: Callable[[float], None] = lambda _: None,
+    ) -> dict[str, float]:
+        """Return the likeliest items with their probabilities, the likeliest first, equals in the texts' order.
+
+        An item that the text does not have is among them only if it is one of the model's `most` likeliest, for each of
+        those has a larger P. So it is enough to look at these and at the text's own.
+        """
+        items = [item for item in self.counts if len(item.encode()) <= longest_bytes]
+        if not only_seen:
+            made = self.model.likeliest(most, longest_bytes, watch)
+            items += [item for item in made if item not in self.counts]
+        items.sort()  # in the bytes' order too
+        chances = self.probabilities(items)
+        first = np.argsort(-chances, kind="stable")[:most]
+        return {items[i]: float(chances[i]) for i in first}
+
+
+def sendable(words: Mapping[str, float], most_bytes: int = MOST_PACKED) -> dict[str, float]:
+    """Return as many of the first words as can be sent, with coarse weights, the largest first.
+
+    A weight is rounded to a power of two, and that to one digit. It changes the code length of a candidate by less than
+    a bit, and saves a third of the bytes.
+    """
+    pairs = [(item, float(f"{2.0 ** round(math.log2(weight)):.1g}")) for item, weight in words.items()]
+    while True:
+        chosen = dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
+        size = packed_bytes(chosen)
+        if size <= most_bytes:
+            return chosen
+        pairs = pairs[: min(len(pairs) - 1, int(0.995 * len(pairs) * most_bytes / size))]
