@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-__all__ = ["CandidateShape", "CandidatesShape", "CollectionShape", "DiagnosisShape", "KeyShape", "MoveShape", "StandingShape", "SummaryShape", "TokenShape"]
+__all__ = [
+    "CandidateShape",
+    "CandidatesShape",
+    "CollectionShape",
+    "DiagnosisShape",
+    "KeyShape",
+    "MoveShape",
+    "StandingShape",
+    "SummaryShape",
+    "TokenShape",
+]
 
 
 class CandidateShape(TypedDict):

@@ -10,8 +10,8 @@ its first character (interpolated Kneser-Ney),
 Below the highest order, n(h, c) counts the different characters in front of hc instead of its occurrences, for such is
 the chance that a shorter context is asked at all. A context at the beginning of words has nothing in front of it; there
 occurrences count. The empty context has no h'; there P(c | h') = 1/M is the same for M symbols: all characters of
-Unicode and the end of the text. The discount of each order is n1 / (n1 + 2 n2) with n1 and n2 the numbers of hc that
-were counted once and twice, which maximizes a bound of the leave-one-out likelihood (Ney, Essen and Kneser 1994).
+Unicode and the end of the text. The discount of each order is the leave-one-out estimate n1/(n1 + 2 n2), with n1 and
+n2 the numbers of hc that were counted once and twice (Ney, Essen and Kneser 1994), 1 added to n1 and to 2 n2.
 
 *It is a distribution over texts.* For each h the sum over c of P(c | h) is (N - D T + D T)/N = 1, by induction from the
 shortest context on. The end is such a c, with P(end | h) > 0 everywhere. As contexts are finitely many, it has a
@@ -40,7 +40,7 @@ __all__ = ["MOST_CHARACTERS", "MOST_ORDER", "ORDER", "CharacterModel", "discount
 ORDER = 5
 MOST_ORDER = 8
 MOST_CHARACTERS = 20_000_000
-"""The most characters of all words together: they take about 2 GB while the model is made."""
+"""The most characters of all words together: they take about 3 GB while the model is made."""
 _SYMBOLS = 0x110000 - 0x800 + 1
 """M: the characters that UTF-8 can write, and the end."""
 _END = 0
@@ -211,9 +211,7 @@ def _contexts(line: Ints, depth: Ints, order: int, base: int) -> tuple[list[npt.
     return contexts, np.concatenate(shorter)
 
 
-def _orders(
-    line: Ints, contexts: list[npt.NDArray[np.int32]], weights: Ints, shorter: Ints, base: int
-) -> list[_Order]:
+def _orders(line: Ints, contexts: list[npt.NDArray[np.int32]], weights: Ints, shorter: Ints, base: int) -> list[_Order]:
     """Return the edges of each length, with how often they occur in the words."""
     orders: list[_Order] = []
     for length, context in enumerate(contexts):

@@ -7,10 +7,9 @@ model of characters (characters.py) that has learnt from each different item onc
 
 This is a P_corpus(x) + (1 - a) P_model(x) with 1 - a = d T/N and P_corpus(x) = (n(x) - d)/(N - d T). It adds up to 1
 over all texts, as P_model does. The share of the model is not chosen: it is what the discount takes away. The discount
-is d = n1/(n1 + 2 n2), with n1 and n2 the numbers of items seen once and twice. It maximizes a bound of the leave-one-out
-likelihood: each occurrence is left out and must be told from the others. It agrees with Good and Turing, who expect an
-item that was seen once only 2 n2/n1 times in another text of that length. Where no item was seen twice, the text is a
-list that says nothing about counts; then d is a half.
+is the leave-one-out estimate of Ney, Essen and Kneser (1994), d = n1/(n1 + 2 n2) with n1 and n2 the numbers of items
+seen once and twice; 1 is added to n1 and to 2 n2, so that 0 < d < 1. Where no item was seen twice, the text is a list
+that says nothing about counts. Then d is a half.
 
 Another text than the users' is a wrong prior. That costs recall and no false items (dictionary.py).
 """
@@ -27,7 +26,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ldp_client.errors import InvalidSpec
 from ldp_server.heavy_hitters.characters import ORDER, CharacterModel, discount
 from ldp_server.heavy_hitters.dictionary import MOST_PACKED, packed_bytes
 

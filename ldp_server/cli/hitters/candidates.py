@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from ldp_client.errors import InvalidSpec, unread
 from ldp_client.protocol.domain import MAX_STRING_BYTES
-from ldp_server.answers.to_json import item_json
 from ldp_server.cli.connection import json_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import CandidatesShape
-from ldp_server.cli.show import print_json, progress_bar
+from ldp_server.cli.show import number_of, print_json, progress_bar
 from ldp_server.heavy_hitters.characters import MOST_ORDER, ORDER
 from ldp_server.heavy_hitters.dictionary import MOST_ITEMS
 from ldp_server.heavy_hitters.public_text import CountedText, PublicText, lines_of, sendable, tokens_of
@@ -23,13 +23,18 @@ from ldp_server.heavy_hitters.public_text import CountedText, PublicText, lines_
 __all__ = ["candidates"]
 
 _MOST = 1_000_000
-_FITTED = 0.3  # of the time
-_FOUND = 0.8
+_PART = 1 << 24  # bytes
 
 Progress = Callable[[str, float], None]
 
 
-@cli.command()
+_EXAMPLE = """\b
+Example:
+  ldp-server candidates book.txt --longest 16 > words.txt
+  ldp-server heavy-hitters ID --dictionary words.txt"""
+
+
+@cli.command(epilog=_EXAMPLE)
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--lines", is_flag=True, help="Each line is an item, a count behind a tab if you like.")
 @click.option("--lower", is_flag=True, help="Make all letters small. Without it, they stay as they are.")
@@ -75,40 +80,37 @@ def candidates(
     Standard output is the dictionary: one item a line, and its weight behind a tab, the likeliest first. The weight is
     the item's probability, rounded to a power of two and to one digit.
 
-    \b
-        ldp-server candidates book.txt --longest 16 > words.txt
-        ldp-server heavy-hitters ID --dictionary words.txt
-
     TEXT is a file of UTF-8 text; - is standard input. Take texts that are not made from the reports.
     """
     with progress_bar("reading", quiet=as_json) as progress:
         counted = _counted(texts, lines_of if lines else tokens_of, lower)
-        kept = Counter({item: n for item, n in counted.counts.items() if len(item.encode()) <= longest})
+        kept = {item: count for item, count in counted.counts.items() if len(item.encode()) <= longest}
         if not kept:
             raise InvalidSpec(f"the texts have no items of at most {longest} bytes")
-        progress("learning", 0.0)
+        progress("learning", 0.1)
         prior = PublicText.of(kept, order)
-        progress("likeliest items", _FITTED)
-        found = prior.likeliest(
-            most, longest, only_seen=words_only, watch=_part(progress, "likeliest items", _FITTED, _FOUND)
-        )
-        progress("what can be sent", _FOUND)
+        found = prior.likeliest(most, longest, only_seen=words_only, watch=_part(progress, "likeliest items", 0.3, 0.8))
+        progress("what can be sent", 0.8)
         words = sendable(found)
-    shape = CandidatesShape(
-        counted=kept.total(),
-        different=len(kept),
-        discount=prior.discount,
-        of_model=prior.of_model,
-        too_long=len(counted.counts) - len(kept),
-        unwritable=counted.unwritable,
-        unsent=len(found) - len(words),
-        items=[{"item": item_json(item), "weight": weight} for item, weight in words.items()] if as_json else [],
-    )
-    _say(shape, len(words), longest)
+    shape = _shape(counted, prior, words, len(found) - len(words))
+    _say(shape, longest)
     if as_json:
         print_json(shape)
     else:
         _write(words)
+
+
+def _shape(counted: CountedText, prior: PublicText, words: Mapping[str, float], unsent: int) -> CandidatesShape:
+    return CandidatesShape(
+        counted=sum(prior.counts.values()),
+        different=len(prior.counts),
+        discount=prior.discount,
+        of_model=prior.of_model,
+        too_long=len(counted.counts) - len(prior.counts),
+        unwritable=counted.unwritable,
+        unsent=unsent,
+        items=[{"item": {"text": item}, "weight": weight} for item, weight in words.items()],
+    )
 
 
 def _part(progress: Progress, stage: str, first: float, last: float) -> Callable[[float], None]:
@@ -120,43 +122,46 @@ def _counted(texts: Sequence[str], count: Callable[[str], CountedText], lower: b
     counts: Counter[str] = Counter()
     unwritable = 0
     for source in texts:
-        text = _read(source)
-        one = count(text.lower() if lower else text)
-        counts.update(one.counts)
-        unwritable += one.unwritable
+        for text in _parts(source):
+            one = count(text.lower() if lower else text)
+            counts.update(one.counts)
+            unwritable += one.unwritable
     return CountedText(counts, unwritable)
 
 
-def _read(source: str) -> str:
+def _parts(source: str) -> Iterator[str]:
+    """Read a text in parts of whole lines."""
     try:
-        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        text = data.decode("utf-8-sig")
+        with contextlib.nullcontext(sys.stdin.buffer) if source == "-" else Path(source).open("rb") as file:
+            begin = "\ufeff"  # an editor's mark
+            while part := b"".join(file.readlines(_PART)):
+                text = part.decode("utf-8").removeprefix(begin)
+                if "\0" in text:
+                    raise InvalidSpec(f"cannot read {source}: it is a binary file, not text")
+                yield text
+                begin = ""
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidSpec(f"cannot read {source}: {unread(error, 'it is not UTF-8 text')}") from None
-    if "\0" in text:
-        raise InvalidSpec(f"cannot read {source}: it is a binary file, not text")
-    return text
 
 
-def _say(found: CandidatesShape, count: int, longest: int) -> None:
+def _say(found: CandidatesShape, longest: int) -> None:
     """Say on standard error what was made and what was left out."""
     notes = [
-        f"{count:,} candidates from {found['counted']:,} items, {found['different']:,} different ones; a new item has "
-        f"the probability {found['of_model']:.2g}"
+        f"{number_of(len(found['items']), 'candidate')} from {number_of(found['counted'], 'item')}, "
+        f"{found['different']:,} different ones; a new item has the probability {found['of_model']:.2g}"
     ]
     if found["too_long"]:
-        notes.append(f"left out: {found['too_long']:,} items of more than {longest} bytes (--longest)")
+        notes.append(f"left out: {number_of(found['too_long'], 'different item')} of more than {longest} bytes")
     if found["unwritable"]:
-        notes.append(
-            f"left out: {found['unwritable']:,} lines with a tab and no count behind it, or with a line break in them"
-        )
+        lines = number_of(found["unwritable"], "line")
+        notes.append(f"left out: {lines} with a tab that has no count behind it, or with a line break inside")
     if found["unsent"]:
         notes.append(f"left out: the {found['unsent']:,} least likely candidates, because no more can be sent")
     for note in notes:
         click.echo(note, err=True)
 
 
-def _write(words: dict[str, float]) -> None:
+def _write(words: Mapping[str, float]) -> None:
     out = sys.stdout.buffer
     for item, weight in words.items():
         out.write(f"{item}\t{weight:.1g}\n".encode())
