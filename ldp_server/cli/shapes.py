@@ -23,7 +23,7 @@ class CandidateShape(TypedDict):
     item: dict[str, str]
     """{"text": ...}."""
     weight: float
-    """Its probability, rounded to a power of two and to one digit."""
+    """As the dictionary has it."""
 
 
 class CandidatesShape(TypedDict):

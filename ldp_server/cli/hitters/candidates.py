@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,7 +23,7 @@ from ldp_server.heavy_hitters.characters import MOST_ORDER, ORDER
 from ldp_server.heavy_hitters.dictionary import MOST_ITEMS
 from ldp_server.heavy_hitters.public_text import CountedText, PublicText, lines_of, sendable, tokens_of
 
-__all__ = ["candidates"]
+__all__ = ["CandidatesOptions", "candidates"]
 
 _MOST = 1_000_000
 _PART = 1 << 24  # bytes
@@ -34,64 +37,98 @@ Example:
   ldp-server heavy-hitters ID --dictionary words.txt"""
 
 
+@dataclass(frozen=True)
+class CandidatesOptions:
+    """The options of `ldp-server candidates`."""
+
+    lines: bool
+    lower: bool
+    longest: int
+    """Bytes."""
+    most: int
+    even: float
+    """The part of all weight that every candidate has the same share of."""
+    order: int
+    words_only: bool
+
+
+_OPTIONS = (
+    click.option("--lines", is_flag=True, help="Each line is an item, a count behind a tab if you like."),
+    click.option("--lower", is_flag=True, help="Make all letters small. Without it, they stay as they are."),
+    click.option(
+        "--longest",
+        type=click.IntRange(1, MAX_STRING_BYTES),
+        default=32,
+        show_default=True,
+        help="The most bytes of a candidate: those of the collection's domain.",
+    ),
+    click.option(
+        "--most",
+        type=click.IntRange(1, MOST_ITEMS),
+        default=_MOST,
+        show_default=True,
+        help="The most candidates. There are fewer if so many cannot be sent.",
+    ),
+    click.option(
+        "--even",
+        type=click.FloatRange(0, 1),
+        default=0.5,
+        show_default=True,
+        help="The part of the weight that all candidates share evenly. It bounds what a wrong prior costs; 0: the "
+        "prior alone.",
+    ),
+    click.option(
+        "--order",
+        type=click.IntRange(1, MOST_ORDER),
+        default=ORDER,
+        show_default=True,
+        help="How many characters the model looks back.",
+    ),
+    click.option("--words-only", is_flag=True, help="Only items of the texts, none that the model makes up."),
+)
+
+
+def _candidates_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of CandidatesOptions to a command, which gets them in its parameter `options`."""
+
+    @functools.wraps(command)
+    def gathering(**given: Any) -> Any:
+        options = CandidatesOptions(**{field.name: given.pop(field.name) for field in fields(CandidatesOptions)})
+        return command(options=options, **given)
+
+    for option in reversed(_OPTIONS):
+        gathering = option(gathering)
+    return gathering
+
+
 @cli.command(epilog=_EXAMPLE)
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT...")
-@click.option("--lines", is_flag=True, help="Each line is an item, a count behind a tab if you like.")
-@click.option("--lower", is_flag=True, help="Make all letters small. Without it, they stay as they are.")
-@click.option(
-    "--longest",
-    type=click.IntRange(1, MAX_STRING_BYTES),
-    default=32,
-    show_default=True,
-    help="The most bytes of a candidate: those of the collection's domain.",
-)
-@click.option(
-    "--most",
-    type=click.IntRange(1, MOST_ITEMS),
-    default=_MOST,
-    show_default=True,
-    help="The most candidates. There are fewer if so many cannot be sent.",
-)
-@click.option(
-    "--order",
-    type=click.IntRange(1, MOST_ORDER),
-    default=ORDER,
-    show_default=True,
-    help="How many characters the model looks back.",
-)
-@click.option("--words-only", is_flag=True, help="Only items of the texts, none that the model makes up.")
+@_candidates_options
 @json_option
-def candidates(
-    texts: tuple[str, ...],
-    lines: bool,
-    lower: bool,
-    longest: int,
-    most: int,
-    order: int,
-    words_only: bool,
-    as_json: bool,
-) -> None:
+def candidates(texts: tuple[str, ...], options: CandidatesOptions, as_json: bool) -> None:
     """Make a dictionary for heavy-hitters from public texts.
 
     The candidates are the likeliest items under a prior: the items of the texts with their counts, mixed with a model
     of characters that has learnt from them, for items that the texts do not have. An item is what stands between white
     space, without punctuation and symbols around it; with --lines, a line.
 
-    Standard output is the dictionary: one item a line, and its weight behind a tab, the likeliest first. The weight is
-    the item's probability, rounded to a power of two and to one digit.
+    Standard output is the dictionary: one item a line, and its weight behind a tab, the likeliest first. Half of the
+    weight is the prior, half is the same for all (--even). It is rounded to a power of two, and that to one digit.
 
     TEXT is a file of UTF-8 text; - is standard input. Take texts that are not made from the reports.
     """
+    longest = options.longest
     with progress_bar("reading", quiet=as_json) as progress:
-        counted = _counted(texts, lines_of if lines else tokens_of, lower)
+        counted = _counted(texts, lines_of if options.lines else tokens_of, options.lower)
         kept = {item: count for item, count in counted.counts.items() if len(item.encode()) <= longest}
         if not kept:
             raise InvalidSpec(f"the texts have no items of at most {longest} bytes")
         progress("learning", 0.1)
-        prior = PublicText.of(kept, order)
-        found = prior.likeliest(most, longest, only_seen=words_only, watch=_part(progress, "likeliest items", 0.3, 0.8))
+        prior = PublicText.of(kept, options.order)
+        watch = _part(progress, "likeliest items", 0.3, 0.8)
+        found = prior.likeliest(options.most, longest, only_seen=options.words_only, watch=watch)
         progress("what can be sent", 0.8)
-        words = sendable(found)
+        words = sendable(found, options.even)
     shape = _shape(counted, prior, words, len(found) - len(words))
     _say(shape, longest)
     if as_json:

@@ -104,7 +104,7 @@ def test_weights_are_the_probabilities_within_a_bit():
     written = sendable(found)
     assert set(written) == set(found)
     assert list(written.values()) == sorted(written.values(), reverse=True)
-    lengths = -np.log2(prior.probabilities(written))
+    lengths = -np.log2(prior.probabilities(written) / sum(found.values()))
     assert np.abs(lengths + np.log2(list(written.values()))).max() < 1
     assert all(float(f"{weight:.1g}") == weight for weight in written.values())
     words = Dictionary.of(Strings(12), written)
@@ -112,10 +112,23 @@ def test_weights_are_the_probabilities_within_a_bit():
     assert math.isclose(float(np.exp(words.log_shares).sum()), 1.0)
 
 
+def test_half_of_the_weight_evenly_costs_at_most_a_bit_of_either():
+    """And another for the rounding."""
+    prior = PublicText.of(COUNTS, 2)
+    found = prior.likeliest(500, 12)
+    total = sum(found.values())
+    alone = {text: chance / total for text, chance in found.items()}
+    for even, by_prior, by_count in ((0.5, 1, 1), (0.25, math.log2(4 / 3), 2), (1, math.inf, 0)):
+        for text, weight in sendable(found, even).items():
+            assert -math.log2(weight) < -math.log2(alone[text]) + by_prior + 1
+            assert -math.log2(weight) < math.log2(500) + by_count + 1
+    assert len(set(sendable(found, 1).values())) == 1
+
+
 @pytest.mark.parametrize("room", [30, 400, 3000])
 def test_what_cannot_be_sent_is_left_out_from_the_end(room):
     found = PublicText.of(COUNTS, 2).likeliest(2000, 14)
-    kept = sendable(found, room)
+    kept = sendable(found, most_bytes=room)
     assert packed_bytes(kept) <= room
     assert set(kept) == set(list(found)[: len(kept)])
     assert 0 < len(kept) < len(found)

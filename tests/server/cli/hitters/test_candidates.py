@@ -31,7 +31,7 @@ def book(tmp_path):
 
 
 def test_what_it_prints_is_a_dictionary(book, tmp_path):
-    made = cli("candidates", str(book), "--most", "500", "--longest", "8")
+    made = cli("candidates", str(book), "--most", "500", "--longest", "8", "--even", "0")
     assert made.returncode == 0
     words = tmp_path / "words.txt"
     words.write_bytes(made.stdout.encode())
@@ -57,8 +57,27 @@ def test_standard_input_words_only_and_small_letters(book):
     assert {"Tea", "tea", "TEA", "Köln"} <= {line.split("\t")[0] for line in both.stdout.splitlines()}
 
 
+def test_half_of_the_weight_is_even(book):
+    """So no candidate has less than half of an equal share, but for the rounding."""
+    made = cli("candidates", str(book), "--most", "200")
+    weights = list(words_of(made.stdout.splitlines()).values())
+    assert min(weights) > 1 / 800
+    assert (
+        min(words_of(cli("candidates", str(book), "--most", "200", "--even", "0").stdout.splitlines()).values()) < 1e-4
+    )
+    assert cli("candidates", str(book), "--even", "2").returncode == 2
+
+
 def test_lines_with_counts():
-    made = cli("candidates", "-", "--lines", "--words-only", stdin="green tea\t30\nmate\t2\nbad\tone\r\n\r\nmilk")
+    made = cli(
+        "candidates",
+        "-",
+        "--lines",
+        "--words-only",
+        "--even",
+        "0",
+        stdin="green tea\t30\nmate\t2\nbad\tone\r\n\r\nmilk",
+    )
     words = words_of(made.stdout.splitlines())
     assert list(words) == ["green tea", "mate", "milk"]
     assert words["green tea"] > words["mate"] > words["milk"]
@@ -89,7 +108,7 @@ def test_the_most_that_can_be_sent(book, monkeypatch):
     from ldp_server.cli.hitters import candidates as command
     from ldp_server.heavy_hitters import public_text
 
-    monkeypatch.setattr(command, "sendable", lambda words: public_text.sendable(words, 1000))
+    monkeypatch.setattr(command, "sendable", lambda words, even: public_text.sendable(words, even, 1000))
     from click.testing import CliRunner
 
     made = CliRunner().invoke(command.candidates, [str(book), "--most", "2000"])
