@@ -41,7 +41,7 @@ from ldp_server.arrays.hashing import Indexes
 from ldp_server.arrays.items import from_ints
 from ldp_server.heavy_hitters.search.tails import thresholds
 
-__all__ = ["CANDIDATES", "MOST_ITEMS", "Dictionary", "Words", "candidate_bars", "packed", "packed_bytes", "words_of"]
+__all__ = ["CANDIDATES", "MOST_ITEMS", "Dictionary", "Words", "candidate_bars", "packed", "words_of"]
 
 CANDIDATES = 0.5
 """The part of the false items of a list that is allowed among the candidates."""
@@ -121,25 +121,16 @@ def candidate_bars(users: int, s: float, log_shares: Floats, false_items: float)
 
 def packed(words: Words) -> bytes:
     """Return a dictionary as it travels."""
-    data = _compressed(words)
+    if isinstance(words, str | bytes):
+        raise InvalidSpec("a dictionary is a list of items, or a mapping from items to weights")
+    pairs = words.items() if isinstance(words, Mapping) else ((item, 1.0) for item in words)
+    data = zlib.compress(b"\n".join(_line(item, weight) for item, weight in pairs), 6)
     if len(data) > MOST_PACKED:
         raise InvalidSpec(
             f"the dictionary takes {len(data):,} bytes, compressed; at most {MOST_PACKED:,} can be sent: leave out the "
             "least likely items"
         )
     return data
-
-
-def packed_bytes(words: Words) -> int:
-    """Return how many bytes a dictionary takes as it travels, even if they are too many."""
-    return len(_compressed(words))
-
-
-def _compressed(words: Words) -> bytes:
-    if isinstance(words, str | bytes):
-        raise InvalidSpec("a dictionary is a list of items, or a mapping from items to weights")
-    pairs = words.items() if isinstance(words, Mapping) else ((item, 1.0) for item in words)
-    return zlib.compress(b"\n".join(_line(item, weight) for item, weight in pairs), 6)
 
 
 def words_of(lines: Iterable[str]) -> dict[Item, float]:

@@ -11,15 +11,16 @@ is the leave-one-out estimate of Ney, Essen and Kneser (1994), d = n1/(n1 + 2 n2
 seen once and twice; 1 is added to n1 and to 2 n2, so that 0 < d < 1. Where no item was seen twice, the text is a list
 that says nothing about counts. Then d is a half.
 
-Another text than the users' is a wrong prior. That costs recall and no false items (dictionary.py). To bound the cost, a
-part of all weight is spread evenly over the candidates. With a half, the code of a candidate is at most one bit longer
-than under the prior, and at most one bit longer than with equal weights. A bit is 0.1 to 0.2 standard errors of a bar.
+Another text than the users' is a wrong prior. That costs recall and no false items (dictionary.py). To bound the cost,
+a part of all weight is spread evenly over the candidates. With a half, the code of a candidate is at most a bit longer
+than under the prior, and at most a bit longer than with equal weights. A bit is 0.1 to 0.2 standard errors of a bar.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.heavy_hitters.characters import ORDER, CharacterModel, discount
-from ldp_server.heavy_hitters.dictionary import MOST_PACKED, packed_bytes
+from ldp_server.heavy_hitters.dictionary import MOST_PACKED
 
 __all__ = ["CountedText", "PublicText", "lines_of", "sendable", "tokens_of"]
 
@@ -152,9 +153,14 @@ def sendable(words: Mapping[str, float], even: float = 0.0, most_bytes: int = MO
         shares = (1 - even) * chances / chances.sum() + even / len(items)
         weights = [float(f"{weight:.1g}") for weight in np.exp2(np.round(np.log2(shares))).tolist()]
         chosen = dict(sorted(zip(items, weights, strict=True), key=lambda pair: (-pair[1], pair[0])))
-        size = packed_bytes(chosen)
+        size = _packed_bytes(chosen)
         if size <= most_bytes:
             return chosen
         count = min(len(items) - 1, int(0.995 * len(items) * most_bytes / size))
         items, chances = items[:count], chances[:count]
     return {}
+
+
+def _packed_bytes(words: Mapping[str, float]) -> int:
+    """Return how many bytes a dictionary takes as `dictionary.packed` sends it; that refuses one that is too large."""
+    return len(zlib.compress("\n".join(f"{item}\t{weight!r}" for item, weight in words.items()).encode(), 6))
