@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -160,7 +159,7 @@ def test_ctrl_c_is_clean(tmp_path):
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:  # fmt: skip
-        time.sleep(3)
+        process.stdin.write(b"tea " * 100_000)  # more than a pipe holds: it returns when the command reads
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=20)
     assert process.returncode == 130
