@@ -15,7 +15,7 @@
 | `ldp-server line` | `ldp_server.learning.line.LineAnswer` |
 | `ldp-server rules` | `ldp_server.learning.rules.RulesAnswer` |
 | `ldp-server heavy-hitters` | `ldp_server.heavy_hitters.results.HeavyHitters` |
-| `ldp-server collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
+| `ldp-server candidates`, `collection ...`, `compact`, `token list`, `doctor` | ldp_server/cli/shapes.py |
 | `ldp-server curator create`, `ledger` | ldp_server/cli/curator/tables.py |
 | `ldp-server curator release`, `show` | the signed text and the signature: ldp_server/curator/signing.py |
 | `ldp-server curator merge` | `ldp_server.answers.merging.cohorts.MergedAnswer`, or `averages.MergedAverages` |

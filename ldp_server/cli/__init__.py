@@ -16,7 +16,7 @@ keys         key new | lock | list | retire
 tokens       token create | list | revoke; key | issue-linkable; issuer, with its configuration, keys and secrets
 local        doctor, backup, foreign
 curator      curator create | release | ledger | show | verify
-hitters      heavy-hitters
+hitters      heavy-hitters, candidates
 offline      offline count | decode: exported files, without a server
 sharing      store create | ..., migrate, size
 witness      follow the signed list of somebody's server

@@ -33,6 +33,7 @@ MODULES = {
     "averages": ["fields.averages"],
     "attributes": ["questions"],
     "backup": ["local"],
+    "candidates": ["hitters.candidates"],
     "change": ["over_time.commands"],
     "collect": ["servers.collection_server"],
     "collection": ["collections", "drafting.drafts", "drafting.compiling"],
@@ -83,8 +84,8 @@ MODULES = {
 SECTIONS = {
     "Commands to begin with": ["demo", "serve", "collection", "web"],
     "Commands that answer": [
-        *("estimate", "heavy-hitters", "attributes", "average", "averages", "quantiles", "ranges", "map"),
-        *("periods", "trend", "change", "compare"),
+        *("estimate", "heavy-hitters", "candidates", "attributes", "average", "averages", "quantiles", "ranges"),
+        *("map", "periods", "trend", "change", "compare"),
     ],
     "Commands about how fields depend on each other": [
         *("ask", "gaps", "rules", "rules-plan", "line", "learn", "fair-map", "synthesize"),

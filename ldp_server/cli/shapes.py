@@ -4,7 +4,45 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-__all__ = ["CollectionShape", "DiagnosisShape", "KeyShape", "MoveShape", "StandingShape", "SummaryShape", "TokenShape"]
+__all__ = [
+    "CandidateShape",
+    "CandidatesShape",
+    "CollectionShape",
+    "DiagnosisShape",
+    "KeyShape",
+    "MoveShape",
+    "StandingShape",
+    "SummaryShape",
+    "TokenShape",
+]
+
+
+class CandidateShape(TypedDict):
+    """An item of `ldp-server candidates`."""
+
+    item: dict[str, str]
+    """{"text": ...}."""
+    weight: float
+    """As the dictionary has it."""
+
+
+class CandidatesShape(TypedDict):
+    """`ldp-server candidates`."""
+
+    counted: int
+    """Items of the texts, together."""
+    different: int
+    discount: float
+    of_model: float
+    """The probability that the next item comes from the model of characters."""
+    too_long: int
+    """Different items of the texts that have more bytes than the longest candidate."""
+    unwritable: int
+    """Lines that cannot be candidates: with a tab or a line break in the item."""
+    unsent: int
+    """Candidates that were left out because no more can be sent."""
+    items: list[CandidateShape]
+    """The likeliest first."""
 
 
 class CollectionShape(TypedDict):

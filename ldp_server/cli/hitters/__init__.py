@@ -1,1 +1,1 @@
-"""The command that lists popular items."""
+"""The command that lists popular items, and the one that makes a dictionary for it from public texts."""
