@@ -19,9 +19,9 @@ from ldp_server.cli.connection import json_option
 from ldp_server.cli.main import cli
 from ldp_server.cli.shapes import CandidatesShape
 from ldp_server.cli.show import number_of, print_json, progress_bar
-from ldp_server.heavy_hitters.characters import MOST_ORDER, ORDER
 from ldp_server.heavy_hitters.dictionary import MOST_ITEMS
-from ldp_server.heavy_hitters.public_text import CountedText, PublicText, lines_of, sendable, tokens_of
+from ldp_server.heavy_hitters.texts.characters import MOST_ORDER, ORDER
+from ldp_server.heavy_hitters.texts.public_text import CountedText, PublicText, lines_of, sendable, tokens_of
 
 __all__ = ["CandidatesOptions", "candidates"]
 

@@ -16,7 +16,7 @@ from ldp_client.protocol.domain import Strings
 from ldp_server.cli.queries import read_items
 from ldp_server.cli.shapes import CandidatesShape
 from ldp_server.heavy_hitters.dictionary import Dictionary, packed, words_of
-from ldp_server.heavy_hitters.public_text import PublicText, tokens_of
+from ldp_server.heavy_hitters.texts.public_text import PublicText, tokens_of
 from tests.server.helpers import ROOT, cli
 
 TEXT = 'The cat sat on the mat. "Köln," said the cat: the café is closed\u2028now, and the tea is 茶.\r\n'
@@ -105,7 +105,7 @@ def test_json(book):
 
 def test_the_most_that_can_be_sent(book, monkeypatch):
     from ldp_server.cli.hitters import candidates as command
-    from ldp_server.heavy_hitters import public_text
+    from ldp_server.heavy_hitters.texts import public_text
 
     monkeypatch.setattr(command, "sendable", lambda words, even: public_text.sendable(words, even, 1000))
     from click.testing import CliRunner

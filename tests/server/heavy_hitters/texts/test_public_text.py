@@ -11,7 +11,7 @@ import pytest
 
 from ldp_client.protocol.domain import Strings
 from ldp_server.heavy_hitters.dictionary import Dictionary, packed
-from ldp_server.heavy_hitters.public_text import PublicText, lines_of, sendable, tokens_of
+from ldp_server.heavy_hitters.texts.public_text import PublicText, lines_of, sendable, tokens_of
 
 COUNTS = {"ab": 9, "a": 4, "ba": 2, "bb": 2, "abab": 1, "b": 1, "aab": 1}
 

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ldp_server.heavy_hitters.characters import ORDER, CharacterModel, discount
 from ldp_server.heavy_hitters.dictionary import MOST_PACKED
+from ldp_server.heavy_hitters.texts.characters import ORDER, CharacterModel, discount
 
 __all__ = ["CountedText", "PublicText", "lines_of", "sendable", "tokens_of"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
-from ldp_server.heavy_hitters.characters import MOST_ORDER, CharacterModel, discount
+from ldp_server.heavy_hitters.texts.characters import MOST_ORDER, CharacterModel, discount
 
 SYMBOLS = 0x110000 - 0x800 + 1
 WORDS = {"ab": 1, "abb": 1, "ba": 2, "é": 2, "bé": 1}
