@@ -22,7 +22,10 @@ the last list, a public text or a model of characters. A weight that is too smal
 An element of the domain that is no candidate is tested at its half over all elements, as without a dictionary, so a
 list that is all wrong costs the square root of ln 2 beside ln |X|, which is 0.07 of a standard error at 64 bits.
 
-What breaks the proof is a dictionary that was made from these very reports, or after a list of them was seen.
+What breaks the proof is a dictionary that was made from these very reports, or after a list of them was seen. A list of
+other reports of the same collection, such as those of an earlier period, breaks it too, by the hashes: they were given,
+and an item which that list has because others share its cells shares them again. Such a dictionary is `related`, and
+its candidates have one more test (search/candidates.py).
 """
 
 from __future__ import annotations
@@ -71,6 +74,8 @@ class Dictionary:
     """The natural logarithm of each candidate's share of the false items that are allowed. The shares add up to 1."""
     outside: int = 0
     """How many of the named items do not belong to the domain: they are left out."""
+    related: bool = False
+    """Whether they are from a list of the same collection, of other reports: their cells are those of that list."""
 
     def __len__(self) -> int:
         return len(self.indexes)

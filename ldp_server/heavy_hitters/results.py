@@ -182,7 +182,7 @@ def _told(promise: Promise, tested: UsedDictionary | None) -> tuple[str, ...]:
     first = (
         f"The dictionary's {tested.candidates:,} candidates have bars of their own: the noise lists one of them that "
         f"nobody holds with probability {part} at most{others}. This holds if the dictionary was made without these "
-        "reports and without their list."
+        "reports and without a list of this collection, unless the server took such a list by itself."
     )
     if tested.each is None:
         return (first,)

@@ -232,7 +232,8 @@ class Run:
         if words is None:
             return None, 1.0
         self.watch.say("candidates", 0.0)
-        return candidates_of(self.code, words.indexes, self.bars(words.log_shares)), 1 - CANDIDATES
+        levels = words.log_shares + math.log(CANDIDATES * self.false_items) if words.related else None
+        return candidates_of(self.code, words.indexes, self.bars(words.log_shares), levels), 1 - CANDIDATES
 
     def bars(self, log_shares: Floats) -> Floats:
         """Return the least scores of candidates with these shares.

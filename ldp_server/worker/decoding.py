@@ -65,7 +65,7 @@ def _dictionary(counts: CollectionCounts, request: pb.HeavyHittersRequest) -> Di
     own = request.dictionary_source == pb.EARLIER_LIST
     if not request.dictionary or (own and not heavy_hitters.begins_with_items(counts.oracle)):
         return None
-    return Dictionary.unpacked(counts.collection.domain.counted, request.dictionary)
+    return replace(Dictionary.unpacked(counts.collection.domain.counted, request.dictionary), related=own)
 
 
 def _start(counts: CollectionCounts, request: pb.HeavyHittersRequest) -> list[Item]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ldp_server.arrays.team_cells import BulkCode, BulkTreeCode
-from ldp_server.heavy_hitters.search.tails import binomial_quantile, chi_square_quantile
+from ldp_server.heavy_hitters.search.tails import binomial_quantile, chi_square_quantile, thresholds
 
 __all__ = ["LONG", "VERY_LONG", "Acceptance", "Limits", "Noise", "Settings", "limits_of"]
 
@@ -129,10 +129,11 @@ class Acceptance:
         """The teams that tell near-copies of a kind apart, and the evidence that an item must have in them."""
         self._parts = np.zeros((len(parts), code.teams))
         self._needed = np.zeros(len(parts))
+        self._reports = np.zeros(len(parts))
         for i, (teams, log_count) in enumerate(parts):
             share = weights[teams]
             part = float(share @ share)
-            self._parts[i, teams] = share / max(1e-9, math.sqrt(part))
+            self._parts[i, teams], self._reports[i] = share / max(1e-9, math.sqrt(part)), noise.reports * part
             log_tail = math.log(settings.copy_tail) - max(0.0, log_count)
             self._needed[i] = binomial_quantile(max(1.0, noise.reports * part), noise.support, log_tail)
             self.rivals.append((teams, float(self._needed[i])))
@@ -154,16 +155,27 @@ class Acceptance:
     def reached(self, values: Floats, z: Floats, bars: Floats) -> npt.NDArray[np.bool_]:
         """Return which rows reach their bars and are in balance: the tests of a candidate.
 
-        A candidate that another item lifts in one team passes if it reaches its bar without that team. Cut to what is
-        in balance, the team would still lend it nearly two standard errors, and those are much beside a low bar.
+        A candidate that another item lifts in one team passes if its other teams are in balance and reach the bar. It
+        is not cut as other items are: an element that shares most of its cells with an item has a low bar as a
+        candidate, and cut to what is in balance it would reach that with the evidence that the item lends it.
         """
         as_it_stands = (z >= bars) & (self.misfit(values, z) <= self.limit)
-        cut, left = self.capped(values)
         highest = np.argmax(np.where(self._weights > 0, values / np.maximum(self._weights, 1e-12), -np.inf), axis=1)
         lent = self._weights[highest]
-        others = z - lent * np.take_along_axis(values, highest[:, None], axis=1)[:, 0]
-        alone = others >= bars * np.sqrt(np.maximum(1 - lent**2, 0.0))
-        return np.asarray(as_it_stands | alone & (left >= bars) & (self.misfit(cut, left) <= self.limit))
+        rest = np.sqrt(np.maximum(1 - lent**2, 1e-12))
+        alone = (z - lent * np.take_along_axis(values, highest[:, None], axis=1)[:, 0]) / rest
+        evened = values.copy()
+        np.put_along_axis(evened, highest[:, None], (alone / rest * lent)[:, None], axis=1)
+        return np.asarray(as_it_stands | (alone >= bars) & (self.misfit(evened, alone / rest) <= self.limit))
+
+    def told_apart(self, log_levels: Floats) -> Floats:
+        """Return what a candidate must show in the teams that tell each kind of near-copies apart, for each level."""
+        rows = [thresholds(max(1, int(n)), self._noise.support, log_levels) for n in self._reports]
+        return np.stack(rows, axis=-1) if rows else np.zeros((len(log_levels), 0))
+
+    def shown(self, values: Floats, needed: Floats) -> npt.NDArray[np.bool_]:
+        """Return which rows show that."""
+        return np.asarray((values @ self._parts.T >= needed).all(axis=-1))
 
     def doubt(self, score: float, relatives: Floats) -> float:
         """Return the likelihoods of relatives with these scores, added up, over that of the item."""

@@ -3,9 +3,14 @@
 Candidates are tested before the search, so that it finds the others beside what they leave, and once more after it. In
 each step those that reach their bars and are in balance are fitted together. The best of the fit join the model.
 
-There is no test against near-copies. A candidate is not picked from the neighbours of a strong item: it shares a cell
-with it by chance, with probability 1/K in each team. Of 10^6 candidates and six teams of 2^22 cells that is 1.4 for
-each strong item, each with evidence in one team, which the balance test refuses.
+There is no test against near-copies for most dictionaries. A candidate is not picked from the neighbours of a strong
+item: it shares a cell with it by chance, with probability 1/K in each team. Of 10^6 candidates and six teams of 2^22
+cells that is 1.4 for each strong item, each with evidence in one team, which the balance test refuses.
+
+Candidates from an earlier list of the same collection are `related` to what is held: the hashes are the same, and an
+item that was listed for its cells has them again. The noise alone is new. So for every set of cells that an element can
+share with another, the teams that are left must reach the candidate's bar alone, at the same level. A near-copy that
+nobody holds has only noise there, so it is listed with the probability that its share allows.
 """
 
 from __future__ import annotations
@@ -39,6 +44,18 @@ class Candidates:
     bars: Floats
     taken: npt.NDArray[np.bool_]
     """Which are in the model."""
+    levels: Floats | None = None
+    """Of related candidates: the logarithm of the probability with which each may be listed falsely."""
+    _needed: Floats | None = None
+
+    def reached(self, tests: Acceptance, values: Floats, z: Floats, places: Ints) -> npt.NDArray[np.bool_]:
+        """Return which rows pass, of the candidates at these places."""
+        passed = tests.reached(values, z, self.bars[places])
+        if self.levels is None:
+            return passed
+        if self._needed is None:
+            self._needed = tests.told_apart(self.levels)
+        return passed & tests.shown(values, self._needed[places])
 
     def find(self, messages: Ints) -> Ints:
         """Return the places of these messages among the candidates; -1 for those that are none."""
@@ -75,27 +92,26 @@ class Candidates:
         chosen = np.flatnonzero((z >= self.bars) & ~self.taken)
         chosen = chosen[np.argsort(-z[chosen], kind="stable")]
         cells = self.cells[chosen].astype(np.int64)
-        good = np.flatnonzero(tests.reached(model.at(cells), z[chosen], self.bars[chosen]))[:_MOST_JOINT]
+        good = np.flatnonzero(self.reached(tests, model.at(cells), z[chosen], chosen))[:_MOST_JOINT]
         chosen, cells = chosen[good], cells[good]
         fitted = joint_fit(cells, z[chosen], model.weights)
         added: list[int] = []
         for j in np.argsort(-fitted, kind="stable"):
             place, score = int(chosen[j]), float(fitted[j])
-            bar = self.bars[place : place + 1]
-            if score < max(float(bar[0]), tests.settings.peel * fitted.max()) or len(model.cells) >= most:
+            if score < max(float(self.bars[place]), tests.settings.peel * fitted.max()) or len(model.cells) >= most:
                 continue
             here = model.at(cells[j : j + 1])
-            if tests.reached(here, here @ model.weights, bar)[0]:
+            if self.reached(tests, here, here @ model.weights, chosen[j : j + 1])[0]:
                 model.add(cells[j], score)
                 self.taken[place] = True
                 added.append(place)
         return added
 
 
-def candidates_of(code: BulkCode, indexes: Indexes, bars: Floats) -> Candidates:
-    """Return candidates with their cells."""
+def candidates_of(code: BulkCode, indexes: Indexes, bars: Floats, levels: Floats | None = None) -> Candidates:
+    """Return candidates with their cells; `levels` are those of related ones."""
     blocks = code.permuted(indexes)
     cells = np.empty((len(indexes), code.teams), np.int32)
     for team in range(code.teams):
         cells[:, team] = code.block_cells(blocks, team)
-    return Candidates(code.fields(blocks), cells, bars, np.zeros(len(indexes), bool))
+    return Candidates(code.fields(blocks), cells, bars, np.zeros(len(indexes), bool), levels)

@@ -382,7 +382,7 @@ class _Search:
             if candidates is not None:
                 places = candidates.find(self.messages)
                 named, bars = places >= 0, candidates.bars[places]
-                certain = named & self.tests.reached(values, model.scores, bars)
+                certain = named & candidates.reached(self.tests, values, model.scores, places)
         judged = self._judged(listed, certain)
         listed, bars = listed & (model.scores >= judged.bars) | certain, np.where(named, bars, judged.bars)
         order = np.flatnonzero(listed)[np.argsort(-model.scores[listed], kind="stable")]

@@ -9,6 +9,9 @@ they say is independent of the noise here. For every list the server knows the n
 own, that of the list which its search began with, and that of its dictionary. Only lists of which all this is earlier
 are taken. Nobody knows where items and dictionaries come from that an analyst gave. So a list that was found with them
 is no dictionary.
+
+The noise is new in each period, but the cells of items are the same. So such candidates have one more test
+(ldp_server/heavy_hitters/search/candidates.py).
 """
 
 from __future__ import annotations
@@ -90,9 +93,7 @@ class LastLists:
         found.dictionary, found.dictionary_source = packed(words), pb.EARLIER_LIST
         return Prepared(found, newest, earlier.span)
 
-    def remember(
-        self, number: int, span: PeriodSpan | None, items: Iterable[pb.Item], newest: int | None = None
-    ) -> None:
+    def remember(self, number: int, span: PeriodSpan | None, items: Iterable[pb.Item], newest: int | None) -> None:
         """Take the list of the collection with this number; an empty one does not replace an older one."""
         kept = tuple(items)[:_MOST_ITEMS]
         if not kept:

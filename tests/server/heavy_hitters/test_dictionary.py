@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ldp_client.errors import InvalidSpec
 from ldp_client.protocol.domain import Categories, Integers, Strings
+from ldp_server.arrays.items import from_ints, to_ints
+from ldp_server.arrays.team_cells import bulk_code
 from ldp_server.heavy_hitters import DecodeLimits, decode, dictionary
 from ldp_server.heavy_hitters.dictionary import (
     CANDIDATES,
@@ -182,3 +185,25 @@ def test_decoders_without_scores_take_no_dictionary(mechanism, parameters):
     spec = collection(mechanism, parameters)
     with pytest.raises(Unsupported, match="no dictionary"):
         decode(spec, filled(spec, {}, 5000), dictionary=Dictionary.of(WIDE, [5]))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_related_candidates_are_not_listed_for_an_item_that_shares_their_cells(seed):
+    """A false item of an earlier list has the cells of what it was listed for in every period."""
+    spec = collection("tree-sketch", TREE)
+    code = bulk_code(spec.randomizer)
+    held = {123456789: 2100, 987654321012: 1900, 77: 1700, 1 << 33: 2300}
+    oracle = filled(spec, held, USERS, seed=seed)
+    near = code.messages(from_ints([WIDE.index(item) for item in held], WIDE.bits))
+    near[:, -1] ^= 3  # another last payload: only the levels that check and this one tell them apart
+    shared = [WIDE.item(index) for index in to_ints(code.indexes(near))]
+
+    def listed(words, related):
+        found = decode(spec, oracle, dictionary=replace(Dictionary.of(WIDE, words), related=related))
+        return {hit.item for hit in found.items}
+
+    alone = {hit.item for hit in decode(spec, oracle).items}
+    assert alone < set(held)
+    assert listed(shared, True) == alone
+    assert listed(shared, False) & set(shared), "without the test they are listed, and hide what is held"
+    assert listed([*held, *shared], True) == set(held)

@@ -14,6 +14,10 @@ def items(*names):
     return [pb.Item(text=name) for name in names]
 
 
+def keep(lists, number, of, found, newest=None):
+    lists.remember(number, of, found, newest)
+
+
 def span(first, last=None):
     return PeriodSpan(first, first if last is None else last, 0, 1)
 
@@ -25,8 +29,8 @@ def names(found):
 def test_without_a_schedule_there_is_one_list_and_it_is_the_newest():
     lists = LastLists()
     assert lists.recall(1, None) == ()
-    lists.remember(1, None, items("tea", "mate"))
-    lists.remember(1, None, items("milk"))
+    keep(lists, 1, None, items("tea", "mate"))
+    keep(lists, 1, None, items("milk"))
     assert names(lists.recall(1, None)) == ["milk"]
     assert lists.recall(2, None) == ()
     assert lists.bytes == pb.Item(text="milk").ByteSize()
@@ -34,19 +38,19 @@ def test_without_a_schedule_there_is_one_list_and_it_is_the_newest():
 
 def test_an_empty_list_does_not_replace_an_older_one():
     lists = LastLists()
-    lists.remember(1, None, items("tea"))
-    lists.remember(1, None, [])
+    keep(lists, 1, None, items("tea"))
+    keep(lists, 1, None, [])
     assert names(lists.recall(1, None)) == ["tea"]
 
 
 def test_a_period_begins_with_its_own_list_or_the_latest_of_those_before():
     lists = LastLists()
-    lists.remember(1, span(5), items("five"))
-    lists.remember(1, span(7), items("seven"))
-    lists.remember(1, span(3), items("three"))
+    keep(lists, 1, span(5), items("five"))
+    keep(lists, 1, span(7), items("seven"))
+    keep(lists, 1, span(3), items("three"))
     for asked, found in ((span(7), ["seven"]), (span(6), ["five"]), (span(9), ["seven"]), (span(2), [])):
         assert names(lists.recall(1, asked)) == found
-    lists.remember(1, span(5, 7), items("both"))
+    keep(lists, 1, span(5, 7), items("both"))
     assert names(lists.recall(1, span(5, 7))) == ["both"]
     assert names(lists.recall(1, span(5))) == ["five"]
     assert names(lists.recall(1, span(4, 6))) == ["five"]
@@ -54,10 +58,10 @@ def test_a_period_begins_with_its_own_list_or_the_latest_of_those_before():
 
 def test_all_reports_begin_with_their_own_list_or_that_of_the_latest_period():
     lists = LastLists()
-    lists.remember(1, span(3), items("three"))
-    lists.remember(1, span(2), items("two"))
+    keep(lists, 1, span(3), items("three"))
+    keep(lists, 1, span(2), items("two"))
     assert names(lists.recall(1, None)) == ["three"]
-    lists.remember(1, None, items("all"))
+    keep(lists, 1, None, items("all"))
     assert names(lists.recall(1, None)) == ["all"]
     assert lists.recall(1, span(1)) == ()  # a list of all periods is of later ones too
 
@@ -66,20 +70,20 @@ def test_the_oldest_lists_make_room():
     size = pb.Item(text="x" * 100).ByteSize()
     lists = LastLists(most_bytes=3 * size)
     for number in range(5):
-        lists.remember(number, None, items(str(number) * 100))
+        keep(lists, number, None, items(str(number) * 100))
     assert [bool(lists.recall(number, None)) for number in range(5)] == [False, False, True, True, True]
     assert lists.bytes == 3 * size
-    lists.remember(9, None, items("y" * 1000))
+    keep(lists, 9, None, items("y" * 1000))
     assert lists.bytes == 0
-    lists.remember(9, None, (pb.Item(text="z") for _ in range(5000)))
+    keep(lists, 9, None, (pb.Item(text="z") for _ in range(5000)))
     assert LastLists().bytes == 0
 
 
 def test_a_list_is_cut_and_a_deleted_collection_has_none():
     lists = LastLists()
-    lists.remember(1, None, (pb.Item(integer=str(number)) for number in range(5000)))
+    keep(lists, 1, None, (pb.Item(integer=str(number)) for number in range(5000)))
     assert [item.integer for item in lists.recall(1, None)] == [str(number) for number in range(2000)]
-    lists.remember(2, None, items("tea"))
+    keep(lists, 2, None, items("tea"))
     lists.forget(1)
     assert lists.recall(1, None) == ()
     assert names(lists.recall(2, None)) == ["tea"]
@@ -98,8 +102,8 @@ def test_a_list_is_cut_and_a_deleted_collection_has_none():
 )
 def test_what_a_request_begins_with(asked, of, begins):
     lists = LastLists()
-    lists.remember(1, span(3), items("three"))
-    lists.remember(1, None, items("all"))
+    keep(lists, 1, span(3), items("three"))
+    keep(lists, 1, None, items("all"))
     request = pb.HeavyHittersRequest(beta=0.2, **asked)
     before = request.SerializeToString()
     found = lists.prepared(1, of, request).request
@@ -140,10 +144,10 @@ def words(request):
 def test_the_dictionary_is_the_list_of_the_latest_periods_before(asked, of, named):
     lists = LastLists()
     for number, name in ((3, "three"), (2, "two")):
-        lists.remember(1, span(number), items(name), newest=number)
-    lists.remember(1, None, items("all"))
-    lists.remember(1, span(1, 9), items("long"), newest=9)
-    lists.remember(2, span(1), items("other"), newest=1)
+        keep(lists, 1, span(number), items(name), newest=number)
+    keep(lists, 1, None, items("all"))
+    keep(lists, 1, span(1, 9), items("long"), newest=9)
+    keep(lists, 2, span(1), items("other"), newest=1)
     found = lists.prepared(1, of, pb.HeavyHittersRequest(**asked))
     assert words(found.request) == named
     assert (found.earlier is not None) == (bool(named) and named != ["mine"])
@@ -155,13 +159,13 @@ def test_the_dictionary_is_the_list_of_the_latest_periods_before(asked, of, name
 def test_a_list_in_which_later_periods_had_a_part_is_no_dictionary():
     """Nor one that was found with what an analyst gave: nobody knows where that comes from."""
     lists = LastLists()
-    lists.remember(1, span(5), items("five"), newest=5)
+    keep(lists, 1, span(5), items("five"), newest=5)
     given = ({"start": items("x")}, {"dictionary": zlib.compress(b"x")})
     for asked in (*({"beginning": pb.LAST} | one for one in ({},)), *given):
         found = lists.prepared(1, span(3), pb.HeavyHittersRequest(**asked))
         assert found.newest == (None if asked in given else 3)
-    lists.remember(1, span(3), items("three"))
-    lists.remember(1, span(4), items("four"), newest=None)
+    keep(lists, 1, span(3), items("three"))
+    keep(lists, 1, span(4), items("four"), newest=None)
     assert lists.prepared(1, span(5), pb.HeavyHittersRequest()).earlier is None
     assert lists.prepared(1, span(6), pb.HeavyHittersRequest()).earlier == span(5)
     # The search of period 4 begins with a list of which nobody knows what had a part in it.
@@ -173,10 +177,10 @@ def test_a_list_in_which_later_periods_had_a_part_is_no_dictionary():
 def test_what_began_with_a_later_list_knows_it():
     """A list of periods 2 to 8 begins the search of the same periods; as its dictionary it would know period 8."""
     lists = LastLists()
-    lists.remember(1, span(2, 8), items("long"), newest=8)
+    keep(lists, 1, span(2, 8), items("long"), newest=8)
     assert lists.prepared(1, span(2, 8), pb.HeavyHittersRequest()).newest == 8
     assert lists.prepared(1, span(5), pb.HeavyHittersRequest()).earlier is None
-    lists.remember(1, span(4), items("four"), newest=7)
+    keep(lists, 1, span(4), items("four"), newest=7)
     assert lists.prepared(1, span(6), pb.HeavyHittersRequest()).newest == 7
     assert lists.prepared(1, span(6), pb.HeavyHittersRequest()).earlier is None
 
@@ -184,9 +188,9 @@ def test_what_began_with_a_later_list_knows_it():
 def test_items_that_cannot_stand_in_a_dictionary_are_left_out_of_it():
     lists = LastLists()
     named = [pb.Item(text="a\tb"), pb.Item(text="a\nb"), pb.Item(raw=b"\xff"), pb.Item(integer="-7")]
-    lists.remember(1, span(1), [pb.Item(none=True), pb.Item(text="a\tb")], newest=1)
+    keep(lists, 1, span(1), [pb.Item(none=True), pb.Item(text="a\tb")], newest=1)
     assert lists.prepared(1, span(2), pb.HeavyHittersRequest()).earlier is None
-    lists.remember(1, span(1), named, newest=1)
+    keep(lists, 1, span(1), named, newest=1)
     found = lists.prepared(1, span(2), pb.HeavyHittersRequest())
     assert zlib.decompress(found.request.dictionary) == b"\xff\n-7"
 
