@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.hitters.copies import copies_rows
 from benchmarks.hitters.cost import cost_rows, speeds
 from benchmarks.hitters.dictionary import dictionary_rows
+from benchmarks.hitters.earlier import earlier_rows
 from benchmarks.hitters.exploratory import exploratory_rows
 from benchmarks.hitters.growth import growth_rows
 from benchmarks.hitters.poison import poison_rows
@@ -168,6 +169,7 @@ def run(options: Options) -> Iterator[Row]:
     yield from zipf(options)
     yield from dictionary_rows(options)
     yield from exploratory_rows(options)
+    yield from earlier_rows(options)
     yield from growth_rows(options)
     yield from poison_rows(options)
     yield from copies_rows(options)
