@@ -47,8 +47,8 @@ _OPTIONS = (
         "--dictionary",
         metavar="FILE|earlier|none",
         help="Candidates that are listed from lower frequencies: one item a line, a weight behind a tab if you like; - "
-        "is standard input. Make it without looking at these reports. `earlier` is the list that the server found for "
-        "earlier periods. By itself a search of periods takes `earlier`, any other `none`.",
+        "is standard input. Make it without reports or lists of this collection. `earlier` is the list that the server "
+        "found for earlier periods. By itself a search of periods takes `earlier`, any other `none`.",
     ),
     click.option(
         "--start",
