@@ -20,12 +20,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ldp_client.errors import InvalidSpec
 from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_client.mechanisms.tree_sketch import TreeSketch
 from ldp_server.heavy_hitters.recall import miss_law
 from ldp_server.heavy_hitters.search.acceptance import Noise
-from ldp_server.heavy_hitters.search.tails import threshold
+from ldp_server.heavy_hitters.search.tails import threshold, thresholds
 
 __all__ = [
     "BETA",
@@ -161,13 +163,23 @@ def promised_at(sketch: TeamSketch, decoder: str, bar: float, beta: float, users
     return Promise(users, beta, each, _least(missing, beta / 2, bar * unit, unit))
 
 
-def promised_candidate(sketch: TeamSketch, decoder: str, bar: float, users: int) -> float:
-    """Return the frequency from which a candidate with this bar is listed with probability 95%, taken alone."""
+def promised_candidate(
+    sketch: TeamSketch, decoder: str, bar: float, users: int, log_level: float | None = None
+) -> float:
+    """Return the frequency from which a candidate with this bar is listed with probability 95%, taken alone.
+
+    `log_level` is that of a related one: it must also be told from near-copies at this level (search/candidates.py).
+    """
     if not math.isfinite(bar):
         return math.inf
     noise = _noise(sketch, users)
     law = miss_law(sketch, decoder, bar, noise)
-    law = replace(law, copies=(), dips=None, beam=(), relatives=())  # nothing is searched
+    copies: tuple[tuple[int, float, int], ...] = ()
+    if log_level is not None:
+        _, s = (float(x) for x in sketch.inner.support)
+        sizes = {k: max(1, users * k // sketch.teams) for k, _, _ in law.copies}
+        copies = tuple((k, float(thresholds(sizes[k], s, np.array([log_level]))[0]), n) for k, _, n in law.copies)
+    law = replace(law, copies=copies, dips=None, beam=(), relatives=())  # nothing is searched
     unit = math.sqrt(noise.reports * noise.variance)
     return _least(lambda held: law.missed(held / unit), 1 - PROBABILITY, bar * unit, unit)
 

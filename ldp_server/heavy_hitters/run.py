@@ -232,8 +232,11 @@ class Run:
         if words is None:
             return None, 1.0
         self.watch.say("candidates", 0.0)
-        levels = words.log_shares + math.log(CANDIDATES * self.false_items) if words.related else None
-        return candidates_of(self.code, words.indexes, self.bars(words.log_shares), levels), 1 - CANDIDATES
+        return candidates_of(self.code, words.indexes, self.bars(words.log_shares), self._levels(words)), 1 - CANDIDATES
+
+    def _levels(self, words: Dictionary) -> Floats | None:
+        """Return the logarithm of the probability with which each related candidate may be listed falsely."""
+        return words.log_shares + math.log(CANDIDATES * self.false_items) if words.related else None
 
     def bars(self, log_shares: Floats) -> Floats:
         """Return the least scores of candidates with these shares.
@@ -288,8 +291,9 @@ class Run:
         words = self.dictionary
         if words is None:
             return None
-        bar, counting = float(np.median(self.bars(words.log_shares))), self.finding
-        each = counting.factor * promised_candidate(self.sketch, self.decoder, bar, self.worth(counting))
+        bar, counting, levels = float(np.median(self.bars(words.log_shares))), self.finding, self._levels(words)
+        level = None if levels is None else float(np.median(levels))
+        each = counting.factor * promised_candidate(self.sketch, self.decoder, bar, self.worth(counting), level)
         return UsedDictionary(len(words), words.outside, each if each <= self.reports else None)
 
     def nothing(self) -> HeavyHitters:

@@ -207,3 +207,22 @@ def test_related_candidates_are_not_listed_for_an_item_that_shares_their_cells(s
     assert listed(shared, True) == alone
     assert listed(shared, False) & set(shared), "without the test they are listed, and hide what is held"
     assert listed([*held, *shared], True) == set(held)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("mechanism", "parameters"), [("expander-sketch", EXPANDER), ("tree-sketch", TREE)])
+def test_related_candidates_are_listed_from_the_frequency_that_the_answer_says(mechanism, parameters):
+    """That is a higher one than that of candidates with the same bar which need not be told from near-copies."""
+    spec = collection(mechanism, parameters)
+    names = np.random.default_rng(3).integers(1, 1 << 40, 24).tolist()
+    words = Dictionary.of(WIDE, names)
+    related = replace(words, related=True)
+    empty = filled(spec, {}, USERS)
+    plain, each = (decode(spec, empty, dictionary=one).dictionary.each for one in (words, related))
+    assert plain < each < USERS / 6
+    found = 0
+    for seed in range(12):
+        held = dict.fromkeys(names[2 * seed : 2 * seed + 2], math.ceil(each))
+        answer = decode(spec, filled(spec, held, USERS, seed=seed), dictionary=related)
+        found += len({hit.item for hit in answer.items} & set(held))
+    assert found >= 18, "of 24, of which 95% are promised: fewer come once in 20,000"
