@@ -368,9 +368,9 @@ def _how(how: HowFound) -> dict[str, Any]:
 
 def _name(request: pb.HeavyHittersRequest, dictionary: Words | str | None) -> None:
     """Write the dictionary of a search, or where the server takes it from."""
-    if dictionary == "earlier":
+    if isinstance(dictionary, str) and dictionary == "earlier":
         request.dictionary_source = pb.EARLIER_LIST
-    elif dictionary == ():
+    elif isinstance(dictionary, tuple) and not dictionary:
         request.dictionary_source = pb.NO_DICTIONARY
     elif dictionary is not None:
         request.dictionary = packed(dictionary)

@@ -126,9 +126,9 @@ def explored(promise: Promise, items: int) -> tuple[str, ...]:
     users, false = promise.users, EXPLORATORY * items
     each = f"{math.ceil(promise.each):,} of {users:,} users ({promise.each / users:.2%})"
     return (
-        f"EXPLORATORY: a part of this list may be false. Of such lists {EXPLORATORY:.0%} of the items are held by "
-        f"nobody, on average and at most; of {items:,} item{'s' * (items != 1)} that is {false:.2g}. Nothing says "
-        "which ones. Take a single item for true only if an ordinary list has it too.",
+        f"EXPLORATORY: a part of this list may be false. On average over such lists, at most {EXPLORATORY:.0%} of the "
+        f"items are held by nobody; of {items:,} item{'s' * (items != 1)} that is {false:.2g}. Nothing says which "
+        "ones. Take a single item for true only if an ordinary list has it too.",
         f"Each item held by at least {each} is listed with probability {PROBABILITY:.0%}. This is for each item alone, "
         "not for all of them at once.",
         "The bound follows from the noise and from the cells that no listed item explains. The second part was "

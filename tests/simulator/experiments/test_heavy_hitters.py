@@ -54,6 +54,13 @@ def test_a_dictionary_finds_rarer_items():
 
 
 @pytest.mark.long
+def test_an_exploratory_list_is_called_one():
+    for exploratory in (False, True):
+        found = heavy_hitters.run(replace(SMALL, exploratory=exploratory))
+        assert found.shape["exploratory"] == found.answer.exploratory == exploratory
+
+
+@pytest.mark.long
 def test_results_do_not_depend_on_processes():
     lists = [heavy_hitters.run(changed(users=70_000, runs=1, processes=p)).shape["list"] for p in (1, 2)]
     assert lists[0] == lists[1]
