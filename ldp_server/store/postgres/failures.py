@@ -6,6 +6,7 @@ safe to send the statement again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,10 @@ from psycopg_pool import PoolTimeout
 from ldp_server.store.errors import Corrupt, DiskFull, InUse, ReadOnly, StorageError, WrongVersion
 
 __all__ = ["Again", "Interrupted", "Lost", "failure", "translated"]
+
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+"""What psycopg cannot undo it also says in its log, which a command without a log would print beside its one line."""
 
 
 class Lost(StorageError):
@@ -85,8 +90,21 @@ def _line(error: Exception) -> str:
 
 @contextmanager
 def translated(name: str) -> Iterator[None]:
-    """Raise a `StorageError` in place of any error of psycopg's in the block."""
+    """Raise a `StorageError` in place of any error of psycopg's in the block.
+
+    Ctrl-C stays Ctrl-C. When it comes in the middle of a pipeline, psycopg may fail to undo the transaction and raise
+    that failure in its place. PostgreSQL undoes the transaction when the connection ends.
+    """
     try:
         yield
     except (psycopg.Error, PoolTimeout) as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from error
         raise failure(error, name) from error
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether the error was raised while Ctrl-C was dealt with."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

@@ -234,6 +234,18 @@ def test_what_postgres_says(raised, kind, text):
         raise said
 
 
+def test_an_interruption_that_could_not_be_undone_is_an_interruption():
+    """As psycopg ends a pipeline and a transaction when the server is busy with it."""
+    with pytest.raises(KeyboardInterrupt), translated("it"):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            try:
+                raise errors.QueryCanceled("canceling statement due to user request")
+            except psycopg.Error:
+                raise psycopg.OperationalError("cannot exit pipeline mode while busy") from None
+
+
 def test_an_error_without_words_has_its_name():
     assert str(failure(errors.SyntaxError("  "), "it")) == "it: SyntaxError"
     with pytest.raises(KeyError), translated("it"):
