@@ -19,8 +19,8 @@ from ldp_server.store.errors import Corrupt, DiskFull, InUse, ReadOnly, StorageE
 __all__ = ["Again", "Interrupted", "Lost", "failure", "translated"]
 
 
+# What psycopg cannot undo, it also says in its log. A command without a log would print that beside its one line.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
-"""What psycopg cannot undo it also says in its log, which a command without a log would print beside its one line."""
 
 
 class Lost(StorageError):
