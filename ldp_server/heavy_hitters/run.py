@@ -21,7 +21,7 @@ from ldp_client.mechanisms.shared.team_sketch import TeamSketch
 from ldp_server.arrays.items import below, from_ints, to_ints
 from ldp_server.arrays.team_cells import BulkCode, bulk_code
 from ldp_server.arrays.transform import support
-from ldp_server.heavy_hitters.copies import Copies, Counting
+from ldp_server.heavy_hitters.copies import Copies, Counting, meeting
 from ldp_server.heavy_hitters.dictionary import CANDIDATES, Dictionary, candidate_bars
 from ldp_server.heavy_hitters.paper import promise as paper_promise
 from ldp_server.heavy_hitters.promise import (
@@ -164,7 +164,7 @@ class Run:
             raise InvalidSpec("each report is counted once by the decoders 'soft' and 'paths' only")
         by_team = self.oracle.by_team
         different = sum(int(np.count_nonzero(by_team.line(team))) for team in range(by_team.teams))
-        return Counting(True, self.reports / max(1, different))
+        return Counting(True, self.reports / max(1, different), meeting(different, by_team.counts.cells))
 
     @property
     def _has_second(self) -> bool:
@@ -293,7 +293,7 @@ class Run:
             return None
         bar, counting, levels = float(np.median(self.bars(words.log_shares))), self.finding, self._levels(words)
         level = None if levels is None else float(np.median(levels))
-        each = counting.factor * promised_candidate(self.sketch, self.decoder, bar, self.worth(counting), level)
+        each = counting.promised * promised_candidate(self.sketch, self.decoder, bar, self.worth(counting), level)
         return UsedDictionary(len(words), words.outside, each if each <= self.reports else None)
 
     def nothing(self) -> HeavyHitters:
@@ -313,7 +313,7 @@ class Run:
         if not isinstance(whole, ExpanderSketch) or whole.oracle is None:
             found, f = (
                 promised_at(self.sketch, self.decoder, bar, self.beta, self.worth(self.finding)),
-                self.finding.factor,
+                self.finding.promised,
             )
             explored = self.limits.exploratory
             return Promise(self.reports, self.beta, f * found.each, f * found.all_at_once, explored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from ldp_client.errors import InvalidSpec
 from ldp_server.arrays.packing import pack
 from ldp_server.heavy_hitters import Copies, DecodeLimits, decode
-from ldp_server.heavy_hitters.copies import Counting
+from ldp_server.heavy_hitters.copies import Counting, meeting
 from ldp_server.heavy_hitters.dictionary import CANDIDATES, Dictionary, candidate_bars
 from ldp_server.heavy_hitters.run import Run, Watch
 from ldp_server.heavy_hitters.search.acceptance import Settings
@@ -113,6 +114,32 @@ def test_counting_once():
     assert (once.spread, weighed.spread) == (1.0, 1.5)
 
 
+def test_reports_that_meet_others_cost_a_part_of_the_score():
+    """What a formula says of a crowd whose reports are spread evenly, a crowd of reports shows."""
+    assert (meeting(0, 10), meeting(10, 10)) == (1.0, math.inf)
+    possible, reports_made, more = 1_000_000, 400_000, 40_000
+    drawn = np.random.default_rng(1).integers(0, possible, reports_made + more)
+    before, after = (len(np.unique(drawn[:count])) for count in (reports_made, reports_made + more))
+    expected = more * before / reports_made
+    assert expected / (after - before) == pytest.approx(meeting((before + after) // 2, possible), rel=0.02)
+    assert Counting(True, 2.0, 1.5).promised == 3.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("mechanism", "parameters"), [("expander-sketch", EXPANDER), ("tree-sketch", TREE)])
+def test_a_candidate_is_listed_from_the_frequency_that_the_answer_says(mechanism, parameters):
+    """Also where one report in nine meets another one."""
+    question = collection(mechanism, parameters)
+    words = Dictionary.of(WIDE, [77, *np.random.default_rng(9).integers(100, 1 << 40, 30_000).tolist()])
+    for limits in (DecodeLimits(), ONCE):
+        each = decode(question, counted(question, reports(question, 0.18, 1)), dictionary=words, limits=limits)
+        held = POPULAR | {77: math.ceil(each.dictionary.each)}
+        made = (counted(question, reports(question, 0.18, seed, held)) for seed in range(300, 330))
+        lists = [decode(question, oracle, dictionary=words, limits=limits) for oracle in made]
+        found = sum(any(row.item == 77 for row in answer.items) for answer in lists)
+        assert found >= 24, "of 30, of which 95% are promised: fewer come once in 1,700"
+
+
 def noise_listed(question, counts, independence, limits, words, allowed):
     """How many candidates that nobody holds are listed at bars that allow so many."""
     run = Run(question, counts, "soft", 2 * allowed / CANDIDATES, limits, Watch(None, None), None, independence, words)
@@ -159,4 +186,5 @@ def test_with_copies_no_false_candidate_is_listed_and_bars_are_those_of_fewer_re
         in_users = bar * (each * COUNT * s * (1 - s)) ** 0.5 / (p - s)
         assert row.bar * row.estimate / row.score == pytest.approx(in_users, rel=1e-3)
     assert plain.dictionary.each == pytest.approx(factor**0.5 * honest.dictionary.each, rel=0.01)
-    assert honest.dictionary.each < once.dictionary.each < plain.dictionary.each
+    wider = (COUNT / different) ** 0.5 * meeting(different, oracle.by_team.counts.cells)
+    assert once.dictionary.each == pytest.approx(wider * honest.dictionary.each, rel=0.01)
